@@ -38,7 +38,7 @@ test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)
 	$(BIN)/pytest -n 2 --dist worksteal -m cluster $(or $(ARGS),$(CLUSTER))
 
-soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
+soak: setup ## Kill processes and play random actions for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
 	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)
 
 lint: setup ## Check style, formatting, types and the direction of imports

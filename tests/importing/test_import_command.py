@@ -43,6 +43,8 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(tidemark: Start, tmp_path: Pa
         ([tmp_path / "x", "--follow", "--again"], "--again"),
         ([tmp_path / "x", "--follow", "--complete"], "--complete"),
         (["/dev/null", "--follow"], "cannot be followed"),
+        # Where a container's log is a link to it, reading would wait for ever.
+        (["/dev/stdout"], "this program's own output"),
     ):
         process = tidemark(*arguments, stdin=subprocess.DEVNULL)
         _, err = process.communicate(timeout=60)

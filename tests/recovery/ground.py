@@ -16,7 +16,7 @@ _FILLER = "filler"
 def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
     """A file system of its own at `place`; skips the test where none can be mounted."""
     place.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tidemark-test", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tidemark-test", str(place)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""`python -m tests.recovery.soak`: scenario after scenario of killed processes, each table compared.
+"""`python -m tests.recovery.soak`: scenario after scenario of killed processes and random actions, each table compared.
 
 Seeds are consecutive from `--seed`; a failing one prints how to play it again. Every scenario has a home and a
 topic of its own; all share one broker, which is among those killed.
@@ -12,13 +12,16 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 
 from tests.pipeline.harness import fresh, produce, run_process
+from tests.recovery.actions import play_actions
 from tests.recovery.killing import traffic
 from tests.recovery.scenario import Plan, play
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
+from tidemark.spark import spark_session
 
 
 def main() -> int:
@@ -29,8 +32,11 @@ def main() -> int:
     started = embedded.start(home)
     broker = home.changed(bootstrap_servers=started.bootstrap_servers)
     begun, killed, lines, failed = time.monotonic(), 0, 0, []
+    acts: Counter[str] = Counter()
     try:
         shared = _share_classes(broker, place)
+        if options.actions:
+            spark_session(broker.changed(home=place / "spark"))  # outlives the homes of the scenarios
         for number, seed in enumerate(range(options.seed, options.seed + options.scenarios), start=1):
             plan = Plan.of(seed, options.kills, options.lines)
             directory = place / f"seed-{seed}"
@@ -40,6 +46,8 @@ def main() -> int:
             try:
                 say = _say if options.verbose else lambda text: None
                 killed += play(plan, broker, directory, say, shared)
+                if options.actions:
+                    acts.update(play_actions(seed, options.actions, broker, directory / "actions", say))
             except Exception:
                 failed.append(seed)
                 _say(f"seed {seed} FAILED, its home is {directory}\n{traceback.format_exc()}")
@@ -56,7 +64,7 @@ def main() -> int:
     finally:
         embedded.stop(home)
         _say(
-            f"{killed} kills over {lines:,} lines in {time.monotonic() - begun:.0f} s;"
+            f"{killed} kills over {lines:,} lines, {acts.total()} random actions, {time.monotonic() - begun:.0f} s;"
             f" {len(failed)} scenarios failed{f': seeds {failed}' if failed else ''}"
         )
     if not failed:
@@ -80,6 +88,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.recovery.soak", description=__doc__)
     parser.add_argument("--scenarios", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--kills", type=int, default=5, help="processes killed in each (default 5)")
+    parser.add_argument("--actions", type=int, default=100, help="random actions in each (default 100)")
     parser.add_argument("--lines", type=int, default=10_000, help="log lines in each (default 10,000)")
     parser.add_argument("--seed", type=int, default=1, help="the first scenario's seed (default 1)")
     parser.add_argument("--directory", help="where homes are made; those of failed scenarios are left there")
@@ -91,7 +100,7 @@ def _options() -> argparse.Namespace:
 def _again(seed: int, options: argparse.Namespace) -> str:
     return (
         f"python -m tests.recovery.soak --scenarios 1 --seed {seed} --kills {options.kills}"
-        f" --lines {options.lines} -v"
+        f" --actions {options.actions} --lines {options.lines} -v"
     )
 
 

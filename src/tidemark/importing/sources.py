@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,8 +142,24 @@ def check(path: str) -> None:
         raise InputError(f"{path} does not exist", "Name a file, a quoted glob, or - for standard input.")
     if kind == stat.S_IFDIR:
         raise InputError(f"{path} is a directory", f"Name its files, for example '{Path(path) / '*.log'}'.")
+    if kind != stat.S_IFREG and _is_own_output(path):
+        raise InputError(
+            f"{path} is this program's own output, as logs of containers are",
+            "Pipe them in: docker logs NAME | tidemark import -",
+        )
     if not os.access(path, os.R_OK):
         raise InputError(f"{path} is not readable for this user", "Change its rights or the user.")
+
+
+def _is_own_output(path: str) -> bool:
+    """Whether reading the pipe or terminal would wait for what this process writes."""
+    there = Path(path).stat()
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            own = os.fstat(descriptor)
+            if os.path.samestat(there, own) and (stat.S_ISFIFO(own.st_mode) or os.isatty(descriptor)):
+                return True
+    return False
 
 
 def is_stream(path: str) -> bool:

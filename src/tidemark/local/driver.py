@@ -6,6 +6,7 @@ that small Java runtimes lack.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import struct
@@ -98,6 +99,7 @@ def start(
         python_parameters=PythonParameters(port=0, eager_load=False),
     )
     gateway.proc = process
+    _silence_py4j()
     try:
         for name in _IMPORTED:
             java_import(gateway.jvm, name)
@@ -106,6 +108,16 @@ def start(
             raise lost from error
         raise
     return gateway
+
+
+def _silence_py4j() -> None:
+    """py4j logs each broken call with its trace, at last in the place of the error that Tidemark reports."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def ended(process: subprocess.Popen[bytes]) -> PlatformError | None:

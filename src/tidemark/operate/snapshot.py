@@ -21,6 +21,10 @@ _PATIENCE_SECONDS = 60.0
 _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
 
 
+class UnsettledError(TableError):
+    """The flows of a stopped pipeline are not at the end of a batch."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Versions of all tables between two batches.
@@ -59,7 +63,7 @@ def at_snapshot(home: Home, least: int = -1) -> Iterator[Snapshot]:
     """Holds the lock exclusively at a moment when the second flow is between two versions, and has read all lines of
     the version `least`.
 
-    Raises TableError if there is no such moment: a stopped pipeline's last batch was interrupted, or
+    Raises UnsettledError if there is no such moment: a stopped pipeline's last batch was interrupted, or
     its second flow has not read lines that a change of the table has replaced.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -71,7 +75,7 @@ def at_snapshot(home: Home, least: int = -1) -> Iterator[Snapshot]:
                 return
         with lock.no_pipeline(home.settings) as stopped:
             if stopped or time.monotonic() > deadline:
-                raise TableError(snapshot, _UNREAD)
+                raise UnsettledError(snapshot, _UNREAD)
         time.sleep(0.3)
 
 

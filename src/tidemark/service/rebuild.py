@@ -12,6 +12,7 @@ from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
 from tidemark.operate.retention import complete_from
 from tidemark.operate.savepoints import savepoints
+from tidemark.operate.snapshot import UnsettledError
 from tidemark.operate.topic_erasure import erase_records
 from tidemark.operate.upkeep import erase_old_versions
 from tidemark.parse.visitor import has_visitor_key
@@ -58,7 +59,17 @@ def rebuild_table(
             _make_key(pipeline, dry_run=dry_run)
         job = pipeline.rebuild(report)
         masks = job.masks
-        changed = job.run(names, since, dry_run=dry_run)
+        try:
+            changed = job.run(names, since, dry_run=dry_run)
+        except UnsettledError as error:
+            if not schema_check.changed(pipeline):
+                raise
+            if dry_run:
+                raise TableError(
+                    error.problem, "Rebuild without --dry-run: it finishes the last batch."
+                ) from error
+            _settle(pipeline)
+            changed = job.run(names, since)
         if masks and not dry_run and "silver.requests" in names:
             _erase_unmasked(pipeline)
         for table in (pipeline.graph.lines, pipeline.graph.accepted):
@@ -68,6 +79,16 @@ def rebuild_table(
         after = schema_check.unapplied(pipeline)
         notes.write(settings, pipeline.store, [notes.rebuilt(name, names, before, after, changed)])
     return changed
+
+
+def _settle(pipeline: Pipeline) -> None:
+    """Lets the flows finish their last batch, which they refuse otherwise where rows no longer fit."""
+    unfit = [table for table in pipeline.tables if table.name in schema_check.changed(pipeline)]
+    with (
+        lock.only_one(pipeline.settings),
+        only_writer(pipeline.lakehouse, "a rebuild", home=pipeline.settings.home),
+    ):
+        run_flows(pipeline, once=True, remade=unfit)
 
 
 def _erase_unmasked(pipeline: Pipeline) -> None:

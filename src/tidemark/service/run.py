@@ -46,7 +46,7 @@ def run_flows(
     remade: Sequence[Table] = (),
 ) -> None:
     """Runs all flows, under the caller's locks. `beside` are further functions that run until their event is set, and
-    `remade` tables that are rebuilt right afterwards. Raises as `run_pipeline`."""
+    `remade` tables that are rebuilt right afterwards, and tell nothing before. Raises as `run_pipeline`."""
     require_whole = losses.check_of(pipeline)
     pipeline.require_key()
     pipeline = pipeline.with_settings(located(pipeline.settings))
@@ -69,7 +69,7 @@ def run_flows(
             metrics=metrics,
             require_whole=require_whole,
         )
-        if once:
+        if once and not remade:
             work.once()
         return stopped or once
 

@@ -83,7 +83,9 @@ def added(commit: list[dict[str, Any]]) -> list[str]:
 
 
 def rows_added(commit: list[dict[str, Any]]) -> int:
-    """Rows that a commit added, except by compaction."""
+    """Rows that a commit added, except by compaction or as rewritten ones, which no stream gets."""
+    if not added(commit):
+        return 0
     adds = [action["add"] for action in commit if action.get("add", {}).get("dataChange")]
     return sum(int(json.loads(add["stats"]).get("numRecords", 0)) for add in adds if add.get("stats"))
 
