@@ -18,11 +18,12 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import fresh, produce, rows, run_here, run_process
+from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
+from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
 from tidemark.cli import main, tidemark
 from tidemark.errors import SettingError
-from tidemark.service.forget import forget_visitor
+from tidemark.service.forget import forget_all_of, forget_visitor
 from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
 from tidemark.stream.swap import Swap
@@ -42,15 +43,20 @@ def address(lines: list[Pair]) -> str:
 
 
 @pytest.fixture(scope="module")
+def bad(address: str) -> list[Pair]:
+    """Lines that are rejected: one with the address, one with another that ends like it."""
+    return [("default", b"broken line of " + address.encode()), ("default", b"broken 1" + address.encode())]
+
+
+@pytest.fixture(scope="module")
 def original(
     broker: Settings,
     spark: SparkSession,
     lines: list[Pair],
-    address: str,
+    bad: list[Pair],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Settings:
     settings = fresh(broker, tmp_path_factory.mktemp("forget"))
-    bad = [("default", b"broken line of " + address.encode()), ("default", b"broken 1" + address.encode())]
     produce(settings, [*lines, *bad])
     run_here(spark, settings)
     return settings
@@ -122,6 +128,23 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     run_here(spark, settings)
     assert_balanced(settings)
     assert len(keys(settings, "silver.requests")) > len(others)
+
+
+def test_a_site_leaves_every_table(
+    home_with_rows: Settings, spark: SparkSession, lines: list[Pair], bad: list[Pair]
+) -> None:
+    settings = home_with_rows
+    done = forget_all_of(settings, "shop")
+    left = [pair for pair in [*lines, *bad] if pair[0] == "default"]
+    assert done.rows["silver.requests"] == done.rows["bronze.access_log"] == len(lines) + len(bad) - len(left)
+    assert_equal(settings, recount(left))
+    with pytest.raises(SettingError, match="no lines of a site 'shop'"):
+        forget_all_of(settings, "shop")
+    # The flows go on.
+    produce(settings, lines[:100])
+    run_here(spark, settings)
+    assert_balanced(settings)
+    assert len(keys(settings, "silver.requests")) > len(left)
 
 
 def test_by_visitor_through_the_command(home_with_rows: Settings) -> None:

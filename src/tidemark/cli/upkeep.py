@@ -241,13 +241,14 @@ def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
 @home_options
 @click.option("--visitor", default="", help="Visitor id, as in silver.requests.")
 @click.option("--address", default="", help="Client address, in any spelling: all its visitors.")
+@click.option("--site", default="", help="All lines of this site, such as those of an import by mistake.")
 @click.option(
     "--prove", is_flag=True, help="Then search every file of the home; exit code 1 if anything is left."
 )
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.pass_context
 def forget_command(
-    ctx: click.Context, /, visitor: str, address: str, prove: bool, as_json: bool, **home: Any
+    ctx: click.Context, /, visitor: str, address: str, site: str, prove: bool, as_json: bool, **home: Any
 ) -> None:
     """Delete one visitor's data from all tables and from Kafka, beside a running pipeline or with it stopped.
 
@@ -255,18 +256,24 @@ def forget_command(
     address only) and silver.sessions, and from Kafka all records that are in bronze.access_log. Gold tables keep
     their counts, and in sketches hashes that identify nobody. Savepoints keep their data; the command names them.
 
+    With --site, the site's counts leave the gold tables, too.
+
     --prove reads every file of the home, Parquet and Kafka's records decoded, and names those that still have the
     visitor's id, or the address in any spelling.
     """
     from tidemark.access.audit import Audit
     from tidemark.operate.savepoints import savepoints
-    from tidemark.service.forget import forget_visitor, found_still
+    from tidemark.service.forget import forget_all_of, forget_visitor, found_still
 
+    if site and (visitor or address or prove):
+        raise click.UsageError("--site excludes --visitor, --address and --prove.", ctx)
     settings = settings_of(ctx, **home)
-    done = forget_visitor(settings, visitor=visitor, address=address)
+    done = (
+        forget_all_of(settings, site) if site else forget_visitor(settings, visitor=visitor, address=address)
+    )
     audit = Audit.of_home(settings.home)
     # Not whom: the record must not have what was erased.
-    audit.record(None, "forget", "a visitor" if visitor else "an address")
+    audit.record(None, "forget", "a site" if site else "a visitor" if visitor else "an address")
     audit.write()
     kept = [savepoint.name for savepoint in savepoints(settings)]
     left = found_still(settings, visitor=visitor, address=address) if prove else []
@@ -280,7 +287,8 @@ def forget_command(
         click.echo(f"nothing found of {visitor or address}", err=True)
     for table, rows in done.rows.items():
         click.echo(f"{table:<26} {rows:,} rows deleted")
-    click.echo("gold.*                     counts stay as they are")
+    if not site:
+        click.echo("gold.*                     counts stay as they are")
     for table in done.files_left:
         click.echo(f"{table}: keeps old files that a flow has not read yet; the next `maintain` deletes them")
     if done.records:

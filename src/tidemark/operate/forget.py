@@ -1,4 +1,4 @@
-"""Deletes one visitor's data: by visitor id, or by address for all its visitors.
+"""Deletes one visitor's data: by visitor id, or by address for all its visitors. Or all that came of a site.
 
 Rows are deleted in one swap between two batches, then the files that held them: from the tables with a row per line,
 and from every table with a column `visitor_id`. Tables that follow one of these follow this change, too. Others do not
@@ -12,9 +12,10 @@ import ipaddress
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -39,6 +40,7 @@ _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
 _LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.:])[0-9A-Fa-f.:]{2,45}(?![0-9A-Za-z.:])")
 
+Deleted = TypeVar("Deleted")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -72,21 +74,15 @@ def forget(home: Home, *, visitor: str = "", address: str = "") -> Forgotten:
             "Give an IPv4 or IPv6 address; lines with a host name are rejected.",
         )
     home, graph = home.on_files(), home.graph
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        with at_snapshot(home) as snapshot:
-            rows = _Rows.find(home, visitor, who)
-            if not _unread(home, snapshot, rows.visitors):
-                _delete(home, rows)
-                catch_up(followers_of(home), home)
-                break
-        with lock.no_pipeline(home.settings) as stopped:
-            if stopped or time.monotonic() > deadline:
-                raise TableError(
-                    "a flow has yet to read lines of this visitor",
-                    "Start the pipeline once, `tidemark run --once`, then try again.",
-                )
-        time.sleep(0.3)
+
+    def delete(snapshot: Snapshot) -> _Rows | None:
+        rows = _Rows.find(home, visitor, who)
+        if _unread(home, snapshot, "visitor_id", rows.visitors):
+            return None
+        _delete(home, rows)
+        return rows
+
+    rows = _when_read(home, delete, "this visitor")
     counts = {
         graph.lines.name: rows.accepted.num_rows + rows.rejected.num_rows,
         graph.accepted.name: rows.accepted.num_rows,
@@ -94,6 +90,46 @@ def forget(home: Home, *, visitor: str = "", address: str = "") -> Forgotten:
         **rows.visited,
     }
     return Forgotten(counts, erase_old_versions(home.only((*graph.appends, *graph.visited))))
+
+
+def forget_site(home: Home, site: str) -> Forgotten:
+    """Deletes all lines of a site, and all rows that were made of them. Raises SettingError for a site without lines,
+    TableError as `forget`."""
+    home, graph = home.on_files(), home.graph
+    made = (*graph.appends, *graph.derived)
+
+    def delete(snapshot: Snapshot) -> dict[str, int] | None:
+        if _unread(home, snapshot, "site", [site]):
+            return None
+        counts = {
+            table.name: home.store.read(table, [[("site", "=", site)]], ["site"]).num_rows for table in made
+        }
+        if not counts[graph.lines.name]:
+            raise SettingError(f"there are no lines of a site {site!r}", "Check its name.")
+        accepted, rejected = counts[graph.accepted.name], counts[graph.rejected.name]
+        predicates = {name: f"site = {_text(site)}" for name, count in counts.items() if count}
+        _swap(home, {site: accepted}, {site: rejected}, predicates)
+        return counts
+
+    counts = _when_read(home, delete, "this site")
+    return Forgotten(counts, erase_old_versions(home.only((*made, *graph.following))))
+
+
+def _when_read(home: Home, delete: Callable[[Snapshot], Deleted | None], whose: str) -> Deleted:
+    """Calls `delete` between two batches, again while it returns None: then the second flow has yet to read lines."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with at_snapshot(home) as snapshot:
+            if (deleted := delete(snapshot)) is not None:
+                catch_up(followers_of(home), home)
+                return deleted
+        with lock.no_pipeline(home.settings) as stopped:
+            if stopped or time.monotonic() > deadline:
+                raise TableError(
+                    f"a flow has yet to read lines of {whose}",
+                    "Start the pipeline once, `tidemark run --once`, then try again.",
+                )
+        time.sleep(0.3)
 
 
 @dataclass(frozen=True)
@@ -158,21 +194,21 @@ def _holds(line: bytes, address: Address) -> bool:
     return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
 
 
-def _unread(home: Home, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
-    """Whether the second flow has not yet read rows of these visitors, of which it would make sessions."""
+def _unread(home: Home, snapshot: Snapshot, column: str, values: Sequence[str]) -> bool:
+    """Whether the second flow has not yet read rows with these values, of which it would make others."""
     log, system = home.lakehouse.log(home.graph.accepted), home.lakehouse.files.system
-    wanted = pa.array(visitors, pa.string())
+    wanted = pa.array(values, pa.string())
     for _, files in deltalog.waiting(log, snapshot.passed + 1):
         for file in files:
             path = f"{log.table}/{unquote(file)}"
-            visitor_ids = pq.read_table(path, columns=["visitor_id"], filesystem=system)["visitor_id"]
-            if pc.any(pc.is_in(visitor_ids.cast(pa.string()), wanted)).as_py():
+            found = pq.read_table(path, columns=[column], filesystem=system)[column]
+            if pc.any(pc.is_in(found.cast(pa.string()), wanted)).as_py():
                 return True
     return False
 
 
 def _delete(home: Home, rows: _Rows) -> None:
-    store, graph, swap = home.store, home.graph, Swap(home.settings)
+    graph = home.graph
     accepted = Counter(rows.accepted["site"].to_pylist())
     rejected = Counter(rows.rejected["site"].to_pylist())
     keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
@@ -184,8 +220,16 @@ def _delete(home: Home, rows: _Rows) -> None:
         graph.rejected.name: _these(rows.rejected),
         **{name: theirs for name, count in rows.visited.items() if count},
     }
+    _swap(home, accepted, rejected, predicates)
+
+
+def _swap(
+    home: Home, accepted: Mapping[str, int], rejected: Mapping[str, int], predicates: Mapping[str, str]
+) -> None:
+    """Deletes rows by predicates of their tables, with the numbers of accepted and rejected lines by site."""
+    store, swap = home.store, Swap(home.settings)
     steps = [Step(name, "delete", predicate) for name, predicate in predicates.items() if predicate]
-    if keys.num_rows:
+    if any(accepted.values()) or any(rejected.values()):
         swap.discard()
         staged = DeltaRsStore(swap.staged)
         fewer = Corrections(

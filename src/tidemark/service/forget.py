@@ -1,11 +1,12 @@
-"""Deletes the data of a visitor."""
+"""Deletes the data of a visitor or of a site."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tidemark.operate import losses, notes
-from tidemark.operate.forget import Forgotten, forget, holding
+from tidemark.operate.forget import Forgotten, forget, forget_site, holding
 from tidemark.operate.prove import where_found
 from tidemark.operate.topic_erasure import erase_records
 from tidemark.pipeline import Pipeline
@@ -16,15 +17,27 @@ from tidemark.store import lakehouse
 def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
     """Deletes a visitor's data from the tables, and from Kafka all records that are in bronze. Raises as
     `tidemark.operate.forget.forget`, and TableError without tables."""
+    return _forgotten(
+        settings, lambda pipeline: forget(pipeline, visitor=visitor, address=address), "A visitor was deleted"
+    )
+
+
+def forget_all_of(settings: Settings, site: str) -> Forgotten:
+    """The same with all data of a site. Raises as `tidemark.operate.forget.forget_site`, and TableError without
+    tables."""
+    return _forgotten(settings, lambda pipeline: forget_site(pipeline, site), f"The site {site} was deleted")
+
+
+def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], note: str) -> Forgotten:
     pipeline = Pipeline.of(settings)
     losses.require_tables(pipeline)
     lakehouse.require_files(pipeline.lakehouse, "`forget`")
     losses.require_whole(pipeline)
     pipeline.require_key()
-    forgotten = forget(pipeline, visitor=visitor, address=address)
+    forgotten = delete(pipeline)
     if any(forgotten.rows.values()):
         forgotten = replace(forgotten, records=erase_records(pipeline))
-    notes.record(settings, pipeline.store, "A visitor was deleted", notes.FORGET)
+    notes.record(settings, pipeline.store, note, notes.FORGET)
     return forgotten
 
 
