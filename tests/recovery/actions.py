@@ -6,6 +6,7 @@ that lead in a circle are found, too.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -323,6 +324,10 @@ def fill_disk(world: World) -> str:
         outcome = "nothing to write"
     except TidemarkError as error:
         outcome = _explained(error)
+    except OSError as error:  # one line of the command
+        if error.errno != errno.ENOSPC:
+            raise
+        outcome = str(error)
     finally:
         make_room(world.settings.home)
     return outcome

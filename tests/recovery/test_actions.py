@@ -11,7 +11,8 @@ from tests.recovery.actions import play_actions
 from tidemark.settings import Settings
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2])
 def test_random_actions_end_with_exact_tables(
     broker: Settings, spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
