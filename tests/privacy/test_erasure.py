@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.conftest import QUICK_JVM
@@ -75,6 +78,16 @@ def test_prove_finds_a_planted_value(name: str, tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path / "home")
     assert where_found(settings.home, holding_text([MINE])) == [name]
     assert where_found(settings.home, holding_text([OTHER])) == []
+
+
+def test_prove_reads_files_that_a_deletion_has_rewritten(tmp_path: Path) -> None:
+    """Their values are neither in the statistics nor readable without decompression."""
+    texts = [f"{number % 200}.{number}.0.{MINE}.{number * 7919 % 1000}" for number in range(5_000)]
+    write_deltalake(str(tmp_path / "table"), pa.table({"text": texts, "n": range(5_000)}))
+    DeltaTable(str(tmp_path / "table")).delete("n >= 4000")
+    [rewritten] = DeltaTable(str(tmp_path / "table")).file_uris()
+    assert pq.read_schema(rewritten).field("text").type == pa.string_view()
+    assert any(MINE.encode() in part for part in contents(Path(rewritten)))
 
 
 @pytest.mark.parametrize("codec", ("none", "gzip", "snappy", "lz4", "zstd"))

@@ -15,6 +15,11 @@ import pyarrow.parquet as pq
 
 from tidemark.errors import TableError
 
+# Files that delta-rs has rewritten have views.
+_TEXTS = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
+    pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
 # Whether bytes have one of the values.
 Holds = Callable[[bytes], bool]
 
@@ -90,7 +95,7 @@ def _texts(column: pa.Array) -> Iterator[bytes]:
         yield from _texts(column.items)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         yield from _texts(column.flatten())
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+    elif any(is_text(kind) for is_text in _TEXTS):
         yield b"\n".join(column.cast(pa.large_binary()).drop_null().to_pylist())
 
 
