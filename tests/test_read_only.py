@@ -38,12 +38,13 @@ READING = [
     "report overview",
     "alerts",
     "access log",
-    "access user list",
+    "access key list",
     "data",
     "mcp",
+    "export gold.traffic --to {home}-exported",
 ]
-# The rest needs a Kafka, a declared report, or no home, or makes one in the cache.
-ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view", "send"}
+# The rest needs a Kafka, a declared report, or no home, makes one in the cache, or runs until it is stopped.
+ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view", "send", "tail"}
 
 
 def tidemark(home: Path, command: str) -> list[str]:

@@ -28,6 +28,7 @@ from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import knowledge_of
 from tidemark.privacy.masking import Masking
+from tidemark.privacy.requests import masked_requests
 from tidemark.settings import Settings
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
@@ -109,7 +110,8 @@ class Pipeline(Home):
         """A rebuild of tables in directories or on object storage. Raises as `key`."""
         from tidemark.operate.rebuild import Rebuild
 
-        return Rebuild(self, self.validation(again=True), self.rules_version, after_version, report)
+        masking = masked_requests(self._masking)
+        return Rebuild(self, self.validation(again=True), masking, self.rules_version, after_version, report)
 
     def rebuild_in_catalog(self, report: Report) -> CatalogRebuild:
         """The same for the tables of a catalog."""

@@ -180,8 +180,6 @@ def test_a_rebuild_applies_a_stricter_mode_to_history(
     shutil.copytree(homes[before].home, tmp_path / "home")
     settings = replace(homes[before].changed(home=tmp_path / "home"), privacy=Privacy(mode))
     lines_before = len(rows(settings, "bronze.access_log"))
-    pipeline = Pipeline.of(settings).on(spark)
-    privacy_notes.note_changes(pipeline)
     rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
     assert len(rows(settings, "bronze.access_log")) == lines_before
     for value in gone:

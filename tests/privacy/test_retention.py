@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, produce, run_here
 from tidemark.errors import SettingError
-from tidemark.operate.retention import complete_from, cut_of
+from tidemark.operate.retention import complete_from, cut_of, limited
 from tidemark.pipeline import Pipeline
 from tidemark.service.upkeep import found_still, maintain_tables
 from tidemark.settings import Settings
+from tidemark.settings.privacy import Privacy, SitePrivacy
 from tidemark.settings.retention import RetentionSettings, retention_of
 
 NOW = datetime.now(UTC)
@@ -67,6 +68,8 @@ def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: Sp
     assert len(table(settings, "silver.rejected")) == 1
     assert figures(settings) == before
     assert found_still(settings, "") == []
+    # Without the setting, rows that have left are no loss either.
+    assert {"bronze.access_log", "silver.requests"} <= limited(Pipeline.of(original))
     # A second flow, and a line of a window at the edge, change nothing else.
     run_here(spark, settings)
     assert figures(settings) == before
@@ -86,7 +89,7 @@ def test_a_rebuild_leaves_older_figures_as_they_are(original: Settings, spark: S
 
 def test_requests_are_kept_longer_than_lines(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings = replace(fresh(broker, tmp_path), retention=RetentionSettings(lines="72h"))
-    produce(settings, [line(age, "/") for age in AGES])
+    produce(settings, [line(age, "/to/ana@example.org") for age in AGES])
     run_here(spark, settings)
     before = figures(settings)
     maintain_tables(settings, at_once=True)
@@ -94,6 +97,22 @@ def test_requests_are_kept_longer_than_lines(broker: Settings, spark: SparkSessi
     Pipeline.of(settings).on(spark).rebuild().run(["silver.requests"])
     assert len(table(settings, "silver.requests")) == 5
     assert figures(settings) == before
+
+    # Requests whose lines are gone are masked, too, and so are figures that name them.
+    visitors = set(table(settings, "silver.requests")["visitor_id"].to_pylist())
+    masked = replace(settings, privacy=Privacy(SitePrivacy("masked")))
+    Pipeline.of(masked).on(spark).rebuild().run(["silver.requests"])
+    requests = table(masked, "silver.requests").select(["client_ip", "path", "visitor_id"]).to_pylist()
+    assert [(row["client_ip"], row["path"]) for row in requests] == [("198.51.100.0", "/to/removed")] * 5
+    assert {row["visitor_id"] for row in requests} == visitors
+    assert not [name for name, rows in figures(masked).items() if "ana@example.org" in str(rows)]
+    anonymous = replace(settings, privacy=Privacy(SitePrivacy("anonymous")))
+    Pipeline.of(anonymous).on(spark).rebuild().run(["silver.requests"])
+    requests = (
+        table(anonymous, "silver.requests").select(["client_ip", "user_agent", "visitor_id"]).to_pylist()
+    )
+    assert [(row["client_ip"], row["user_agent"]) for row in requests] == [(None, None)] * 5
+    assert not {row["visitor_id"] for row in requests} & visitors
 
 
 def test_the_edge_is_the_start_of_an_hour_or_of_a_window(original: Settings) -> None:

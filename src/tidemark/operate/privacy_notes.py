@@ -17,8 +17,8 @@ _CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies st
 
 
 def note_changes(home: Home) -> None:
-    """Before the flows start, notes that the privacy settings are others than at the last start, and records it in
-    quality.access. Raises TableError."""
+    """Before the flows start or history is made anew, notes that the privacy settings are others than at the last time,
+    and records it in quality.access. Raises TableError."""
     accepted = home.graph.accepted.name
     state = all_recorded(home.lakehouse).get(accepted)
     if state is None:

@@ -59,6 +59,7 @@ class Rebuild:
 
     home: Home
     validation: Vectorized
+    masking: Vectorized
     rules: str
     after_version: int = -1
     report: Report = lambda tables, done, total: None
@@ -220,7 +221,8 @@ class _Work:
             state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
             if lines_kept := self._kept(of_lines.source):
                 self._keep_older(lines, at, lines_kept)
-                kept = max(kept or lines_kept, lines_kept)
+                if not self._job.masks:  # figures of older requests stay as they are
+                    kept = max(kept or lines_kept, lines_kept)
             corrections = Corrections.of(self._accepted_before(at), self._accepted_after(at))
             state = replace(state, corrections=corrections)
             names = [table.name for derivation in of_accepted for table in derivation.tables]
@@ -264,7 +266,7 @@ class _Work:
         return complete_from(self._home, table, datetime.now(UTC))
 
     def _keep_older(self, lines: Rows, at: Snapshot, kept: datetime) -> None:
-        """Stages the accepted rows whose lines are gone as they are."""
+        """Stages the accepted rows whose lines are gone: as they are, or masked where lines are to be masked."""
         table, time, commit = self._accepted, column("event_time"), self._next()
         if self._staged.committed(table, _WRITER) >= commit.number:
             return
@@ -274,7 +276,8 @@ class _Work:
         near = lines.where(time.is_null() | (time < kept + 2 * _ZONES))
         keys = near.read().select(_KEY) if near.few else near.frame().select(*_KEY).toArrow()
         plain = replace(table, columns=tuple(replace(each, of="") for each in table.columns))
-        work = Work(appends=[(plain, ALL)], left_out=keys)
+        masking = self._job.masking if self._job.masks else None
+        work = Work(judge=masking, appends=[(plain, ALL)], left_out=keys)
         with old.processed(work, self._staged, f"{commit.writer}-{commit.number:05d}") as batch:
             batch.append(self._staged, plain, ALL, commit)
         staging.number_all(self._staged, self._job.of_lines.tables, commit)

@@ -48,10 +48,10 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
 
 
 def limited(home: Home) -> frozenset[str]:
-    """The names of the tables that keep their rows for a time only."""
+    """The names of the tables that keep their rows for a time only, or have done so."""
     by_days = {name for _, name, _ in _limits(home.settings.upkeep.retention_days)}
     now = datetime.now(UTC)
-    return frozenset(by_days | {table.name for table in home.tables if cut_of(home, table, now)})
+    return frozenset(by_days | {table.name for table in home.tables if complete_from(home, table, now)})
 
 
 def _limits(text: str) -> Iterator[tuple[str, str, str]]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +31,13 @@ from tidemark.privacy.optout import opted_out
 from tidemark.privacy.salts import Salts
 from tidemark.privacy.texts import NONE, TextMask
 from tidemark.settings import Settings
-from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, Privacy
+from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, Privacy, SitePrivacy
 
 # The format of a line that is written anew, and the key by which it names the format that it was of.
 WRITTEN_AS, _READ_AS = "nginx_json", "read_as"
 # The columns of bronze.access_log that masking changes.
 MASKABLE = "value binary, format string, fields string"
-_TEXTS = ("path", "query", "referrer", "host")
+TEXTS = ("path", "query", "referrer", "host")
 _DAY_US = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 # What a masked line of the combined family has between address and time.
@@ -84,10 +85,10 @@ def columns(
     )
     before = found
     for mask, rows in (each for some in masks.values() for each in some):
-        found = found | {name: _masked(mask, found[name], rows) for name in _TEXTS}
+        found = found | {name: masked_rows(mask, found[name], rows) for name in TEXTS}
     client = found["client_ip"]
     # Facts have what masked addresses would be looked up for.
-    known = _without(client, opened.levels > EXACT) if opened else client
+    known = without(client, opened.levels > EXACT) if opened else client
     described = describe(knowledge, lines["site"], found | {"client_ip": known}, origins=origins)
     found = found | described
     if opened:
@@ -95,7 +96,7 @@ def columns(
         found |= opened.put_into(found)
         found["read_as"] = _read_as(lines["value"], found["read_as"], opened)
         anonymous = opened.levels == ANONYMOUS
-        found["client_ip"] = _without(found["client_ip"], anonymous)
+        found["client_ip"] = without(found["client_ip"], anonymous)
     found |= {name: lines[name] for name in ("value", "format", "fields")}
     found["privacy"] = where(opened.levels > EXACT, lines["privacy"], None) if opened else lines["privacy"]
     for level, some in masks.items():
@@ -110,29 +111,38 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
 
 
 Masks = dict[int, list[tuple[TextMask, Flags]]]
+Index = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def _masks(
     privacy: Privacy, site: pa.Array, detected: Detected, opened: Opened | None, own: Sequence[Format]
 ) -> Masks:
     """By level, the masks with the lines that are not masked at that level yet."""
-    coded = site.dictionary_encode("encode")
-    sites = [privacy.of(name or "") for name in coded.dictionary.to_pylist()]
-    index = coded.indices.to_numpy()
+    sites, index = sites_of(privacy, site)
     wanted = np.array([each.level for each in sites], np.int64)[index]
     asked = np.array([each.respect_gpc for each in sites], bool)[index]
     if asked.any():
         wanted = np.where(asked & opted_out(detected, own), ANONYMOUS, wanted)
     if opened:
         wanted = np.where(opened.levels < wanted, wanted, EXACT)
+    return by_level(sites, index, wanted)
+
+
+def sites_of(privacy: Privacy, site: pa.Array) -> tuple[list[SitePrivacy], Index]:
+    """The privacy of distinct sites, and each row's index into it."""
+    coded = site.dictionary_encode("encode")
+    return [privacy.of(name or "") for name in coded.dictionary.to_pylist()], coded.indices.to_numpy()
+
+
+def by_level(sites: Sequence[SitePrivacy], index: Index, wanted: Index) -> Masks:
     strips = dict.fromkeys(each.strip for each in sites)
-    found: Masks = {}
+    masks: Masks = {}
     for level in sorted({*np.unique(wanted).tolist()} - {EXACT}):
         for strip in strips:
             rows = (wanted == level) & np.array([each.strip == strip for each in sites], bool)[index]
             if rows.any():
-                found.setdefault(level, []).append((TextMask(level, strip), rows))
-    return found
+                masks.setdefault(level, []).append((TextMask(level, strip), rows))
+    return masks
 
 
 def _unmasked(opened: Opened, found: Arrays) -> Flags:
@@ -148,14 +158,14 @@ def _unmasked(opened: Opened, found: Arrays) -> Flags:
     return unmasked
 
 
-def _masked(mask: TextMask, column: pa.Array, rows: Flags) -> pa.Array:
+def masked_rows(mask: TextMask, column: pa.Array, rows: Flags) -> pa.Array:
     if rows.all():
         return mask.column(column)
     changed = mask.column(where(rows, column, None))
     return pc.coalesce(changed, column)
 
 
-def _without(column: pa.Array, rows: Flags) -> pa.Array:
+def without(column: pa.Array, rows: Flags) -> pa.Array:
     """A column with NULL in these rows."""
     return where(~rows, plain(column), None) if rows.any() else column
 
@@ -182,8 +192,8 @@ def _of_level(
     the columns as read, `found` those with masked texts."""
     rows = np.logical_or.reduce([each for _, each in masks])
     readable = rows & detected.read.sound
-    client = _clients(masks[0][0], found["client_ip"], rows)
-    agent = _without(found["user_agent"], rows) if level == ANONYMOUS else found["user_agent"]
+    client = clients(masks[0][0], found["client_ip"], rows)
+    agent = without(found["user_agent"], rows) if level == ANONYMOUS else found["user_agent"]
     user = where(~rows, found["remote_user"], None)
     said, visitor = _sealed(
         masking, level, readable & flags_of(pc.is_valid(found["event_time"])), found, lines
@@ -203,7 +213,7 @@ def _of_level(
     return {**new, **named, "value": value, "privacy": where(~rows, found["privacy"], said)}
 
 
-def _clients(mask: TextMask, client: pa.Array, rows: Flags) -> pa.Array:
+def clients(mask: TextMask, client: pa.Array, rows: Flags) -> pa.Array:
     coded = client if isinstance(client, pa.DictionaryArray) else client.dictionary_encode("encode")
     masked = mask.addresses(coded.dictionary).take(coded.indices)
     return masked if rows.all() else where(rows, masked, plain(client))
@@ -231,12 +241,7 @@ def _sealed(
     own = {name: plain(found[name]).take(chosen) for name in columns_of(level)}
     if level == ANONYMOUS:
         dates = [_EPOCH + timedelta(days=day) for day in days[where_first].tolist()]
-        salts = masking.salts.for_days(dates)
-        salted = [
-            blake2b(each.encode(), key=salts[day], digest_size=16).hexdigest()
-            for each, day in zip(own["visitor_id"].to_pylist(), dates, strict=True)
-        ]
-        own["visitor_id"] = pa.array(salted, pa.string())
+        own["visitor_id"] = salted_ids(masking, own["visitor_id"], dates)
     texts = written(masking.key if masking.seals else None, plain(lines["site"]).take(chosen), level, own)
     spread = np.zeros(size, np.int64)
     spread[rows] = back
@@ -248,6 +253,16 @@ def _sealed(
     if rows.all():
         return facts, pa.DictionaryArray.from_arrays(ids.indices.take(index), ids.dictionary)
     return facts, where(rows, own["visitor_id"].take(index), plain(visitor))
+
+
+def salted_ids(masking: Masking, visitors: pa.Array, days: Sequence[date]) -> pa.Array:
+    """The ids that visitors have on these days."""
+    salts = masking.salts.for_days(days)
+    salted = [
+        blake2b(visitor.encode(), key=salts[day], digest_size=16).hexdigest()
+        for visitor, day in zip(visitors.to_pylist(), days, strict=True)
+    ]
+    return pa.array(salted, pa.string())
 
 
 def _lines(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tidemark.errors import HomeBusyError, SettingError, TableError
-from tidemark.operate import losses, notes
+from tidemark.operate import losses, notes, privacy_notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
 from tidemark.operate.retention import complete_from
@@ -47,6 +47,8 @@ def rebuild_table(
     if not in_catalog:
         lakehouse.require_files(pipeline.lakehouse, "`rebuild`")
     losses.require_tables(pipeline)
+    if not dry_run:
+        privacy_notes.note_changes(pipeline)
     names = ["silver.requests"] if name == "all" else [name]
     before = schema_check.unapplied(pipeline)
     if in_catalog:
