@@ -37,7 +37,7 @@ def test_real_log_imported_in_one_go_and_twice(broker: Settings, spark: SparkSes
 
 
 @real_log
-def test_real_log_in_three_pieces_with_restarts_in_between(
+def test_real_log_in_three_parts_with_restarts_in_between(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
@@ -57,7 +57,7 @@ def test_real_log_in_three_pieces_with_restarts_in_between(
 
 
 @real_log
-def test_real_log_with_the_last_piece_first(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+def test_real_log_with_the_last_part_first(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings = fresh(broker, tmp_path)
     lines = shared_lines()
     for start in (9_000, *range(0, 9_000, 3_000)):
