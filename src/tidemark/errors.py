@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
+# Numbers of OSError by which a disk, or a user's share of it, is full.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class TidemarkError(Exception):
     """An error the user can act on; the CLI prints it as one line and exits with `exit_code`.

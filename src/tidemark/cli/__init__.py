@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemark import __version__
-from tidemark.errors import PlatformError, TidemarkError
+from tidemark.errors import FULL, PlatformError, TidemarkError
 from tidemark.local.directories import require_version
 from tidemark.settings import Settings, load
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Errors of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
@@ -143,7 +142,7 @@ def main() -> None:
         try:
             tidemark.main(standalone_mode=False)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 where = f"{error.filename}: " if error.filename else ""
                 raise PlatformError(f"{where}the disk is full", "Free space and start again.") from error
             if error.errno not in _REFUSED or not error.filename:

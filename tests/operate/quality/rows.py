@@ -113,6 +113,9 @@ _GOOD: dict[str, Any] = {
     "quality.alerts": lambda n: _window(n, 300) | {"rule": "errors", "state": "firing", "value": 0.2, "bound": 0.1},
     "quality.notes": lambda n: {"note": f"n{n}", "time": NOON, "site": "", "text": "Sale", "cause": "hand"},
     "quality.alert_rules": lambda n: {"rule": "errors", "site": f"shop{n}", "state": "ok"},
+    "quality.deliveries": lambda n: {
+        "report": "weekly", "period": f"2026-06-{n + 1:02d}", "period_start": NOON, "state": "sent",
+    },
 }  # fmt: skip
 
 BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
@@ -201,4 +204,5 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("quality.alerts", "key_unique"): [_window(0, 300)],
     ("quality.alert_rules", "key_unique"): [{"site": "shop0"}],
     ("quality.notes", "key_unique"): [{"note": "n0"}],
+    ("quality.deliveries", "key_unique"): [{"period": "2026-06-01"}],
 }  # fmt: skip
