@@ -249,17 +249,18 @@ OF_ALL_SITES, FIRST = ("quality", "pipeline"), "overview"
 def test_an_analyst_sees_no_other_site_on_any_page(
     monkeypatch: pytest.MonkeyPatch, home: Path, page: str
 ) -> None:
-    at = run(
-        monkeypatch,
-        home,
-        Asking("bo", ANALYST, "password"),
-        "" if page == FIRST else page,
-        site=OTHER,
-    )
+    at = run(monkeypatch, home, Asking("bo", ANALYST, "password"), "" if page == FIRST else page)
     assert at.title[0].value.lower().replace(" ", "-") == page
     assert OTHER not in shown(at)
     locked = [each.value for each in at.info if "all sites" in each.value]
     assert len(locked) == (page in OF_ALL_SITES)
+    assert not at.warning
+
+
+def test_the_address_of_another_site_is_refused(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    at = run(monkeypatch, home, Asking("bo", ANALYST, "password"), "pages", site=OTHER)
+    assert ["There is no site" in each.value for each in at.warning] == [True]
+    assert not at.metric and not at.dataframe
 
 
 @pytest.mark.parametrize("role", ROLES)
