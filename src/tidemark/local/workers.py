@@ -35,8 +35,11 @@ def worker_pool(number: int, begin: Callable[[], object] = int) -> Iterator[Exec
         pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _begin, (begin,))
     try:
         yield pool
-    finally:
+    except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    # Python would report a pool that is still ending when Python itself ends.
+    pool.shutdown(cancel_futures=True)
 
 
 def _begin(begin: Callable[[], object] = int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -308,6 +309,8 @@ def test_the_command_says_what_is_missing(
 
 def _tidemark(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr("sys.argv", ["tidemark", *arguments])
+    # A command that ran in this process before may log in place of printing.
+    monkeypatch.setattr(logging.getLogger("tidemark"), "handlers", [])
     try:
         cli.main()
     except SystemExit as end:
