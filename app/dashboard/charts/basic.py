@@ -16,8 +16,6 @@ from .. import colors
 from ..colors import OTHER
 from .timespec import HEIGHT, PICK, ZOOM
 
-# Height of a legend, added to a chart without one so that neighbours align.
-LEGEND = 24
 # A range of two values on two lines, so that more of them have room beside each other.
 TWO_LINES = "split(replace(datum.label, ' – ', ' –|'), '|')"
 Picked = Callable[[list[dict[str, Any]]], None]

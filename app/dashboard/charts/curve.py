@@ -8,14 +8,13 @@ import altair as alt
 import pandas as pd
 
 from .. import colors
-from .drawn import Drawn
 from .timespec import HEIGHT
 
 # A line's share by the number of periods.
 Lines = Mapping[str, Mapping[int, float]]
 
 
-def lines(found: Lines, title: str) -> Drawn:
+def lines(found: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
     """One line with points for each name; a single one has its shares beside the points."""
     rows = [(name, after, share) for name, line in found.items() for after, share in line.items()]
     data = pd.DataFrame(rows, columns=["name", "after", "share"])

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 Unit = Literal["day", "week", "month", "year"]
 
 
-def begin(moment: datetime, unit: Unit, zone: str) -> datetime:
-    """The first moment (UTC) of the unit that contains `moment`. Weeks begin on Monday."""
-    day = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+def first_day(day: date, unit: Unit) -> date:
+    """The first day of the unit that contains a day. Weeks begin on Monday."""
     match unit:
+        case "day":
+            return day
         case "week":
-            day -= timedelta(days=day.weekday())
+            return day - timedelta(days=day.weekday())
         case "month":
-            day = day.replace(day=1)
+            return day.replace(day=1)
         case "year":
-            day = day.replace(month=1, day=1)
-    return _utc(day, zone)
+            return day.replace(month=1, day=1)
+
+
+def begin(moment: datetime, unit: Unit, zone: str) -> datetime:
+    """The first moment (UTC) of the unit that contains `moment`."""
+    day = moment.astimezone(ZoneInfo(zone)).date()
+    return utc(datetime.combine(first_day(day, unit), time()), zone)
 
 
 def back(moment: datetime, unit: Unit, zone: str) -> datetime:
@@ -36,8 +42,9 @@ def back(moment: datetime, unit: Unit, zone: str) -> datetime:
         case "year":
             day = 28 if (local.month, local.day) == (2, 29) else local.day
             local = local.replace(year=local.year - 1, day=day)
-    return _utc(local, zone)
+    return utc(local, zone)
 
 
-def _utc(local: datetime, zone: str) -> datetime:
+def utc(local: datetime, zone: str) -> datetime:
+    """A time on the zone's clocks as UTC."""
     return local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
+
+from tidemark.figures import calendar
 
 Every = Literal["day", "week", "month"]
 EVERY: tuple[Every, ...] = get_args(Every)
@@ -57,13 +59,10 @@ class Period:
 
 def of(every: Every, day: date, zone: str) -> Period:
     """The period in which a day lies."""
-    if every == "day":
-        return Period(every, day, day + timedelta(days=1), zone)
-    if every == "week":
-        first = day - timedelta(days=day.weekday())
-        return Period(every, first, first + timedelta(days=7), zone)
-    first = day.replace(day=1)
-    return Period(every, first, (first + timedelta(days=32)).replace(day=1), zone)
+    first = calendar.first_day(day, every)
+    # 32 days after the first of a month lie in the next one.
+    after = first + timedelta(days={"day": 1, "week": 7, "month": 32}[every])
+    return Period(every, first, calendar.first_day(after, every), zone)
 
 
 def latest(every: Every, at: time, zone: str, clock: datetime) -> Period:
@@ -73,4 +72,4 @@ def latest(every: Every, at: time, zone: str, clock: datetime) -> Period:
 
 
 def _moment(day: date, at: time, zone: str) -> datetime:
-    return datetime.combine(day, at, ZoneInfo(zone)).astimezone(UTC)
+    return calendar.utc(datetime.combine(day, at), zone)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidemark.figures import periods
 from tidemark.figures.declared import Declared
 from tidemark.figures.report_specs import ALL
 from tidemark.figures.selection import Selection, SelectionError, filters_of
@@ -136,13 +137,7 @@ def range_of(name: str, zone: str, now: datetime) -> tuple[datetime, datetime | 
     """Begin and end (UTC; None: open) of a named range at the moment `now`."""
     if name in _REACH:
         return (now - _REACH[name]).astimezone(UTC).replace(minute=0, second=0, microsecond=0), None
-    today = now.astimezone(ZoneInfo(zone)).date()
-    first, last = {
-        "today": (today, today + timedelta(days=1)),
-        "yesterday": (today - timedelta(days=1), today),
-        "month": (today.replace(day=1), (today.replace(day=28) + timedelta(days=4)).replace(day=1)),
-    }[name]
-    start, end = (
-        datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).astimezone(UTC) for day in (first, last)
-    )
-    return start, end
+    period = periods.of("month" if name == "month" else "day", now.astimezone(ZoneInfo(zone)).date(), zone)
+    if name == "yesterday":
+        period = period.before
+    return period.start, period.end
