@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, cast
 
 import click
 
 from tidemark.cli import home_options, settings_of
-from tidemark.cli.report import explained_figures
+from tidemark.cli.report import explained_figures, reader_of
 from tidemark.figures.report_specs import BY_NAME
 
 FORMATS = ("parquet", "csv", "jsonl")
@@ -49,7 +48,6 @@ def export_command(
     """
     from tqdm import tqdm
 
-    from tidemark.figures.open import open_reader
     from tidemark.service import export
 
     settings = settings_of(ctx, **options)
@@ -61,10 +59,6 @@ def export_command(
         }.items()
         if any(given)
     }  # fmt: skip
-    tables = {
-        "TIDEMARK_HOME": str(settings.home),
-        "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
-    }
     written = 0
     with explained_figures(settings), tqdm(unit=" rows", unit_scale=True, disable=None, leave=False) as bar:
 
@@ -73,7 +67,7 @@ def export_command(
             written += rows
             bar.update(rows)
 
-        reader = open_reader({**os.environ, **tables})
+        reader = reader_of(settings)
         rows = _rows(reader, settings.home, table, values)
         where = export.export(
             rows, table.replace(":", "-").replace("/", "."), target, cast("export.Format", form),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import Any, cast
 
 import click
 
 from tidemark.cli import home_options, settings_of
+from tidemark.cli.report import reader_of
 from tidemark.errors import PlatformError
 from tidemark.figures.right import ROLES, Right, Role
 
@@ -37,15 +37,9 @@ def mcp_command(ctx: click.Context, /, sites: tuple[str, ...], role: str, **home
     from tidemark.access.asking import Asking
     from tidemark.api.answers import Answers
     from tidemark.api.tools import server
-    from tidemark.figures.open import open_reader
 
-    environment = {
-        **os.environ,
-        "TIDEMARK_HOME": str(settings.home),
-        "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
-    }
     asking = Asking("", Right.of(cast("Role", role), sites), "none")
-    tools = server(Answers(lambda: open_reader(environment)), lambda request: asking)
+    tools = server(Answers(lambda: reader_of(settings)), lambda request: asking)
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):

@@ -20,6 +20,8 @@ from tidemark.settings import Settings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tidemark.figures.reader import Reader
+
 # Widest text and most rows of a table on the terminal.
 WIDEST, MOST_ROWS = 80, 50
 
@@ -91,22 +93,17 @@ def report_command(
     settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)
     # Imported here, because pandas takes half a second.
     from tidemark.figures.declared import declared
-    from tidemark.figures.open import open_reader
     from tidemark.figures.question import ParameterError, question
     from tidemark.figures.report import json_text, report
     from tidemark.figures.rows import Direct
     from tidemark.figures.text import csv
 
-    tables = {
-        "TIDEMARK_HOME": str(settings.home),
-        "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
-    }
     with explained_figures(settings):
         try:
             asked = question(name, values, declared(settings.home))
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from error
-        result = report(Direct(open_reader({**os.environ, **tables})), asked)
+        result = report(Direct(reader_of(settings)), asked)
     if result.filling:
         click.echo(
             f"The history of {', '.join(result.filling)} is being filled; counting from silver.", err=True
@@ -117,6 +114,19 @@ def report_command(
         sys.stdout.buffer.write(csv(result.table, printable=sys.stdout.isatty()))
     else:
         click.echo("\n".join(_lines(result.table)))
+
+
+def reader_of(settings: Settings) -> Reader:
+    """The tables of a home, or the warehouse that the environment names."""
+    from tidemark.figures.open import open_reader
+
+    return open_reader(
+        {
+            **os.environ,
+            "TIDEMARK_HOME": str(settings.home),
+            "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
+        }
+    )
 
 
 @contextmanager

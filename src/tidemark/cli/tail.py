@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 import click
 
 from tidemark.cli import home_options, settings_of
-from tidemark.cli.report import explained_figures
+from tidemark.cli.report import explained_figures, reader_of
 
 _PAUSE_SECONDS = 0.5
 # Most lines at once, so that a terminal keeps up; JSON has all.
@@ -41,18 +40,13 @@ def tail_command(
     A line shows its time (UTC), site, country, status, method, path, duration, and the browser or bot and the source.
     Without a filter, rejected lines show with their reasons. Control characters of log lines are escaped.
     """
-    from tidemark.figures.open import open_reader
     from tidemark.figures.selection import filters_of
     from tidemark.service.tail import Tail
 
     settings = settings_of(ctx, **options)
-    tables = {
-        "TIDEMARK_HOME": str(settings.home),
-        "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
-    }
     until = None if seconds is None else time.monotonic() + seconds
     with explained_figures(settings):
-        tail = Tail(open_reader({**os.environ, **tables}), site, filters_of(filters))
+        tail = Tail(reader_of(settings), site, filters_of(filters))
         while True:
             rows = tail.new(time.monotonic())
             _clear()

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Format = Literal["parquet", "csv", "jsonl"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 # Told how many rows were written since the last call.
 Progress = Callable[[int], None]
 
