@@ -38,8 +38,8 @@ WRITTEN_AS, _READ_AS = "nginx_json", "read_as"
 # The columns of bronze.access_log that masking changes.
 MASKABLE = "value binary, format string, fields string"
 TEXTS = ("path", "query", "referrer", "host")
-_DAY_US = 86_400_000_000
-_EPOCH = date(1970, 1, 1)
+DAY_US = 86_400_000_000
+EPOCH = date(1970, 1, 1)
 # What a masked line of the combined family has between address and time.
 _NO_USER = " - -"
 _TIME = " ["
@@ -230,7 +230,7 @@ def _sealed(
     coded = visitor if isinstance(visitor, pa.DictionaryArray) else visitor.dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)[rows].astype(np.int64)
     if level == ANONYMOUS:
-        days = found["event_time"].cast(pa.int64()).fill_null(0).to_numpy()[rows] // _DAY_US
+        days = found["event_time"].cast(pa.int64()).fill_null(0).to_numpy()[rows] // DAY_US
         first = int(days.min())
         codes = codes * (int(days.max()) - first + 1) + days - first
         # The only one of the facts that requests of a visitor differ in.
@@ -240,7 +240,7 @@ def _sealed(
     chosen = pa.array(np.flatnonzero(rows)[where_first])
     own = {name: plain(found[name]).take(chosen) for name in columns_of(level)}
     if level == ANONYMOUS:
-        dates = [_EPOCH + timedelta(days=day) for day in days[where_first].tolist()]
+        dates = [EPOCH + timedelta(days=day) for day in days[where_first].tolist()]
         own["visitor_id"] = salted_ids(masking, own["visitor_id"], dates)
     texts = written(masking.key if masking.seals else None, plain(lines["site"]).take(chosen), level, own)
     spread = np.zeros(size, np.int64)

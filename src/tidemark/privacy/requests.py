@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Vectorized, flags_of, plain
 from tidemark.privacy.masking import (
+    DAY_US,
+    EPOCH,
     TEXTS,
     Masking,
     by_level,
@@ -23,8 +25,6 @@ from tidemark.privacy.masking import (
 from tidemark.settings.privacy import ANONYMOUS
 
 _MASKABLE = ("client_ip", "user_agent", "remote_user", "visitor_id", *TEXTS)
-_DAY_US = 86_400_000_000
-_EPOCH = date(1970, 1, 1)
 
 
 def masked_requests(masking: Masking) -> Vectorized:
@@ -59,11 +59,11 @@ def _by_day(masking: Masking, visitors: pa.Array, times: pa.Array) -> pa.Array:
     """The ids that visitors have on the days of their requests."""
     if not len(visitors):
         return visitors
-    coded, days = visitors.dictionary_encode(), times.cast(pa.int64()).to_numpy() // _DAY_US
+    coded, days = visitors.dictionary_encode(), times.cast(pa.int64()).to_numpy() // DAY_US
     first = int(days.min())
     number = int(days.max()) - first + 1
     pairs, back = np.unique(
         coded.indices.to_numpy().astype(np.int64) * number + days - first, return_inverse=True
     )
-    dates = [_EPOCH + timedelta(days=first + int(each)) for each in pairs % number]
+    dates = [EPOCH + timedelta(days=first + int(each)) for each in pairs % number]
     return salted_ids(masking, coded.dictionary.take(pa.array(pairs // number)), dates).take(pa.array(back))
