@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ def test_a_record_lives_as_long_as_its_process(tmp_path: Path) -> None:
     sleeper.wait()
     assert records.live_record(path) is None
     assert records.read_record(path)["port"] == 7
+
+
+def test_threads_replace_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+
+    def write(number: int) -> None:
+        for turn in range(300):
+            records.write_record(path, number=number, turn=turn)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert records.read_record(path)["turn"] == 299
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_pid_that_was_given_to_another_process_is_not_ours(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
 def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
     """Replaces a file atomically: readers find the complete old or new text, even after a kill. `mode` is that
     of `open`, minus the umask."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    # Neither a process nor a thread is unique: queries are threads, and containers number their processes alike.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     unfinished.touch(mode)
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)
