@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +31,8 @@ def code_archive(settings: Settings) -> Path:
     settings.run_directory.mkdir(parents=True, exist_ok=True)
     path = settings.run_directory / f"tidemark-{__version__}-{digest.hexdigest()[:12]}.zip"
     if not path.exists():
-        unfinished = path.with_suffix(".part")
+        # Two jobs of one home may start at once.
+        unfinished = path.with_suffix(f".{secrets.token_hex(8)}")
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in files.items():
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), content)
