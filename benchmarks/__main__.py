@@ -25,6 +25,7 @@ from benchmarks import (
     growth,
     idle,
     large_batch,
+    masking,
     objects,
     once,
     overload,
@@ -70,6 +71,9 @@ BENCHMARKS = {
     ),
     "drain": Benchmark(
         drain.measure, {"lines": 2_000_000, "runs": 3}, quick={"lines": 100_000, "runs": 1, "warm": False}
+    ),
+    "masking": Benchmark(
+        masking.measure, {"lines": 4_000_000, "runs": 3}, quick={"lines": 400_000, "runs": 1}
     ),
     "freshness": Benchmark(
         freshness.at_rates,

@@ -25,6 +25,7 @@ from benchmarks.cpu import Used, used_by
 from benchmarks.figures import Figure
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
+from tidemark.privacy.door import Door
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -113,10 +114,14 @@ class Drained:
     warm: Warm
 
 
-def drained(home: Path, log: Path, lines: int) -> Drained:
-    """Runs the pipeline over the lines of the log."""
+def drained(home: Path, log: Path, lines: int, *, toml: str = "", at_the_door: bool = False) -> Drained:
+    """Runs the pipeline over the lines of the log, with a settings file of this text; the lines are masked already when
+    they are sent, or by the pipeline."""
+    home.mkdir(parents=True)
+    (home / "tidemark.toml").write_text(toml, encoding="utf-8")
     with broker.running(Settings.of(home=home, broker_port=0)) as settings:
-        import_files([str(log)], Options(settings.kafka, say=lambda text: None))
+        door = Door.of(settings) if at_the_door else None
+        import_files([str(log)], Options(settings.kafka, door=door, say=lambda text: None))
         kafka = ["--bootstrap-servers", settings.kafka.bootstrap_servers]
         begun = time.time()
         run = [sys.executable, "-m", "tidemark", "--home", str(home), *kafka, "run", "--once"]
