@@ -1,5 +1,5 @@
-"""What `mode = "masked"` costs the pipeline: a drain with exact lines beside one where the pipeline masks them, and one of
-lines that were masked before they were sent. The three are in turn, over the same log."""
+"""What `mode = "masked"` costs the pipeline: in turn, over the same log, a drain of exact lines, one of lines that the
+pipeline masks, and one of lines that were masked before they were sent."""
 
 from __future__ import annotations
 

@@ -83,6 +83,9 @@ def test_a_batch_read_here_is_the_one_that_spark_reads(
         by_spark = batch.toArrow()
         frame, read = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch)
         assert rows(frame.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
+        half, read = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch, sparing=True)
+        assert half.rdd.getNumPartitions() == max(1, spark.sparkContext.defaultParallelism // 2)
+        assert rows(half.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
         monkeypatch.setattr(DataFrame, "toArrow", None)  # from here on it is not asked
         here = fetch(batch)
         monkeypatch.undo()

@@ -76,7 +76,19 @@ def test_batches_wait_while_the_tables_rest(home: Settings, hold: Hold) -> None:
     assert batch.wait(5)
 
 
-def test_whoever_waits_for_rest_goes_before_new_batches(home: Settings, hold: Hold) -> None:
+def test_short_batches_pass_while_rest_waits_for_a_long_one(home: Settings, hold: Hold) -> None:
+    long = hold("batch")
+    resting = passes(gate.at_rest, home)
+    assert passes(gate.batch, home, within=5).is_set()
+    assert not resting.is_set()
+    long.communicate("")
+    assert resting.wait(10)
+
+
+def test_whoever_has_waited_long_for_rest_goes_before_new_batches(
+    home: Settings, hold: Hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "_PAUSES_SECONDS", ())
     other = hold("batch")
     resting = passes(gate.at_rest, home)
     late = passes(gate.batch, home)

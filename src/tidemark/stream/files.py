@@ -55,10 +55,11 @@ class TableFiles:
         except (OSError, pa.ArrowException):
             return batch.toArrow()
 
-    def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
+    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read]:
         """A frame of the batch for executors, and the function with which they read its rows."""
+        slices = [(self._paths(batch), None)]
         try:
-            result = spread(batch.sparkSession, self.files.system, self.schema, [(self._paths(batch), None)])
+            result = spread(batch.sparkSession, self.files.system, self.schema, slices, sparing=sparing)
         except (OSError, pa.ArrowException):
             result = None
         return result or (batch, iter)
@@ -73,11 +74,15 @@ def spread(
     schema: pa.Schema,
     slices: Sequence[tuple[Sequence[str], pc.Expression | None]],
     columns: Sequence[str] | None = None,
+    *,
+    sparing: bool = False,
 ) -> tuple[DataFrame, Read] | None:
     """A frame for executors, and the function with which they read the rows of which it has the locations: of the files
     of each slice, the rows that fulfil its condition. `schema` is that of the files, `columns` (None: all) are those to
-    read. None without rows in the files; raises OSError or ArrowException.
+    read. A slice has up to one task for each core, with `sparing` for each second one. None without rows in the files;
+    raises OSError or ArrowException.
     """
+    cores = spark.sparkContext.defaultParallelism
     shares = []
     for number, (paths, _) in enumerate(slices):
         sizes = {
@@ -86,7 +91,7 @@ def spread(
             for metadata in [pq.read_metadata(path, filesystem=system)]
             for group in range(metadata.num_row_groups)
         }
-        tasks = min(len(sizes), spark.sparkContext.defaultParallelism)
+        tasks = min(len(sizes), max(1, cores // 2) if sparing else cores)
         for share in _shared(sizes, tasks):
             files, groups = zip(*sorted(share), strict=True)
             shares.append(pa.table({"paths": [files], "groups": [groups], "slice": [number]}))

@@ -28,6 +28,8 @@ from tidemark.stream.commits import Committer, Recipe
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.sources import Source
 
+# A batch of a flow that may wait leaves cores to one that may not, unless it has more rows: then work has piled up.
+_SPARING_ROWS = 600_000
 log = logging.getLogger("tidemark.stream")
 
 
@@ -100,27 +102,29 @@ class BatchWriter:
         return self._written(self.flow.prepare(again), commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Facts:
-        with self._batch_of(self._committer.work, prepared, commit) as batch:
-            # A small batch of a flow that may wait leaves cores to one that may not.
-            waits = bool(self.flow.interval_seconds) and isinstance(batch, Local)
-            threads = self._spare if waits else None
+        rows = self.flow.source.rows(self.flow.checkpoint(self._home), commit.number)
+        sparing = bool(self.flow.interval_seconds) and rows is not None and rows <= _SPARING_ROWS
+        fetched = None if rows is None else self._fetched(prepared, commit.number, rows)
+        with self._batch_of(self._committer.work, prepared, commit, fetched, sparing) as batch:
+            threads = self._spare if sparing else None
             return self._committer.write(batch, commit, started, prepared.sparkSession, threads)
 
     @contextmanager
-    def _batch_of(self, work: Work, prepared: DataFrame, commit: Commit) -> Iterator[Batch]:
-        """The batch in this process, where it is known to be small, else in executors."""
-        fetched = self._fetched(prepared, commit.number)
+    def _batch_of(
+        self, work: Work, prepared: DataFrame, commit: Commit, fetched: pa.Table | None, sparing: bool
+    ) -> Iterator[Batch]:
+        """The batch in this process, where its rows are fetched, else in executors, half of them if it is `sparing`."""
         if fetched is not None:
             yield Local.of(work, fetched, self._judges)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
-        frame, read, schema = self.flow.source.spread(prepared)
+        frame, read, schema = self.flow.source.spread(prepared, sparing=sparing)
         with distributed(work, frame, self._home.store, label, read, schema) as batch:
             yield batch
 
-    def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
-        rows = self.flow.source.rows(self.flow.checkpoint(self._home), number)
-        if rows is None or rows > self.flow.local_rows:
+    def _fetched(self, prepared: DataFrame, number: int, rows: int) -> pa.Table | None:
+        """The rows of a batch that is known to be small."""
+        if rows > self.flow.local_rows:
             return None
         try:
             fetched = self.flow.source.fetch(prepared)

@@ -1,12 +1,14 @@
 """The locks of a home: upkeep, savepoints and rebuilds run between batches, never within one.
 
 Every batch holds the lock `gate` shared; operations that need unchanged tables hold it exclusively. A second lock,
-`turnstile`, is taken first and prevents starvation of the latter. If a change of several tables was interrupted, the
+`turnstile`, is taken first and prevents starvation of the latter, which still lets new batches pass while one takes
+seconds. If a change of several tables was interrupted, the
 next process that gets the lock finishes it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -20,6 +22,10 @@ from tidemark.stream.swap import Swap
 RESTORING = "restoring"
 # The lock that the pipeline and jobs of any name share.
 _ANY = "running"
+# Who waits for rest keeps new batches out for so long at a time, which is enough for a short batch to end. Between its
+# attempts it pauses, each time twice as long, so that a long batch of one flow does not hold up all others.
+_ATTEMPT_SECONDS = 0.5
+_PAUSES_SECONDS = (0.2, 0.4, 0.8, 1.6, 3.2)
 
 
 @contextmanager
@@ -37,10 +43,26 @@ def batch(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def at_rest(settings: Settings) -> Iterator[None]:
-    """Held while the tables must not change: waits for running batches, blocks new ones."""
-    with _held(settings, "turnstile"), _held(settings, "gate"):
+    """Held while the tables must not change: waits for running batches, and blocks new ones once it is held."""
+    with _rest(settings):
         _require_whole(settings)
         Swap(settings).finish()
+        yield
+
+
+@contextmanager
+def _rest(settings: Settings) -> Iterator[None]:
+    for pause in _PAUSES_SECONDS:
+        with _held(settings, "turnstile"):
+            ends = time.monotonic() + _ATTEMPT_SECONDS
+            while time.monotonic() < ends:
+                with _held(settings, "gate", wait=False) as held:
+                    if held:
+                        yield
+                        return
+                time.sleep(0.01)
+        time.sleep(pause)
+    with _held(settings, "turnstile"), _held(settings, "gate"):
         yield
 
 

@@ -41,9 +41,9 @@ class Source(Protocol):
     def fetch(self, batch: DataFrame) -> pa.Table | None:
         """The rows of a batch, for the driver; None if they are too large."""
 
-    def spread(self, batch: DataFrame) -> tuple[DataFrame, Read, pa.Schema | None]:
+    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
         """A frame of the batch for executors, the function with which they read its rows, and the schema of these if
-        it is another than that of the frame."""
+        it is another than that of the frame. With `sparing`, a source that can leaves half of the cores."""
 
     def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
         """The rows of the batch of this number, read in another way after this error; None if there is no other."""
@@ -81,7 +81,7 @@ class TopicSource:
     def fetch(self, batch: DataFrame) -> pa.Table | None:
         return batch.toArrow()
 
-    def spread(self, batch: DataFrame) -> tuple[DataFrame, Read, pa.Schema | None]:
+    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
         return batch, iter, None
 
     def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
@@ -124,8 +124,10 @@ class TableSource:
     def fetch(self, batch: DataFrame) -> pa.Table | None:
         return self._files.fetch(batch) if self._files else batch.toArrow()
 
-    def spread(self, batch: DataFrame) -> tuple[DataFrame, Read, pa.Schema | None]:
-        return (*self._files.spread(batch), self._files.schema) if self._files else (batch, iter, None)
+    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
+        if self._files is None:
+            return batch, iter, None
+        return (*self._files.spread(batch, sparing=sparing), self._files.schema)
 
     def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
         return None
