@@ -51,7 +51,7 @@ def test_threads_replace_one_file_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
     assert records.read_record(path)["turn"] == 299
-    assert os.listdir(tmp_path) == [path.name]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_pid_that_was_given_to_another_process_is_not_ours(tmp_path: Path) -> None:
