@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
+from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
 BUCKET = "logs"
@@ -59,36 +59,41 @@ def _page(after: str, objects: int, lines: int) -> bytes:
     ).encode()
 
 
-def _answer(target: str, objects: int, lines: int) -> Iterator[bytes]:
+def _answer(target: str, objects: int, lines: int) -> bytes:
     parts = urlsplit(target)
     key = parts.path.removeprefix(f"/{BUCKET}").lstrip("/")
     if not key:
         query = parse_qs(parts.query)
         body = _page((query.get("continuation-token") or query.get("start-after") or [""])[0], objects, lines)
-        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n"
+        head = "Content-Type: application/xml"
     else:
         number = _number(key)
         body = _body(number % _VARIANTS, lines)
-        yield b"HTTP/1.1 200 OK\r\nLast-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\n"
-        yield f'ETag: "{number:032x}"\r\n'.encode()
-    yield f"Content-Length: {len(body)}\r\n\r\n".encode()
-    yield body
+        head = f'Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nETag: "{number:032x}"'
+    return f"HTTP/1.1 200 OK\r\n{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+class _Connection(asyncio.Protocol):
+    """A connection whose requests have no bodies."""
+
+    def __init__(self, objects: int, lines: int) -> None:
+        self._objects, self._lines = objects, lines
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        *requests, self._rest = (self._rest + data).split(b"\r\n\r\n")
+        for request in requests:
+            self._transport.write(_answer(request.split(b" ", 2)[1].decode(), self._objects, self._lines))
 
 
 async def _serve(objects: int, lines: int) -> None:
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while request := await reader.readuntil(b"\r\n\r\n"):
-                writer.write(b"".join(_answer(request.split(b" ", 2)[1].decode(), objects, lines)))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
     for variant in range(min(_VARIANTS, objects)):  # Not while somebody waits for an answer.
         _body(variant, lines)
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(objects, lines), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     print(f"http://127.0.0.1:{port}", flush=True)
     await server.serve_forever()

@@ -23,6 +23,8 @@ from tidemark.importing.raw import RawFile
 
 READ_BYTES = 1024 * 1024
 _RAW_BYTES = READ_BYTES // 4
+# The content of a verified member up to this size is kept, so that it is decompressed once.
+_KEPT_BYTES = 4 * READ_BYTES
 _ZIP_DIRECTORY = b"PK\x01\x02"
 
 
@@ -136,7 +138,7 @@ class Members:
         self._file = file
         self._compression = compression
         self._verify = verify
-        self._member = _Member(file, compression, 0)
+        self._member: _Member | _Whole = _Member(file, compression, 0)
         self._sound = False
 
     @property
@@ -188,9 +190,18 @@ class Members:
     def _verified(self) -> bool:
         """Reads the current member once to its checksum; false if stopped. Raises DamagedError."""
         member = _Member(self._file, self._compression, self._member.start)
+        content, size = list[bytes](), 0
         while not self._file.stopped():
-            if not member.read(READ_BYTES):
+            data = member.read(READ_BYTES)
+            size += len(data)
+            if size <= _KEPT_BYTES:
+                content.append(data)
+            else:
+                content.clear()
+            if not data:
                 self._sound = True
+                if content and member.ended and not self._member.begun:
+                    self._member = _Whole(member, b"".join(content))
                 return True
         return False
 
@@ -209,6 +220,10 @@ class _Member:
     @property
     def ended(self) -> bool:
         return self._decoder.eof
+
+    @property
+    def begun(self) -> bool:
+        return self.position > self.start
 
     @property
     def end(self) -> int:
@@ -245,6 +260,22 @@ class _Member:
                 "Import a sound copy; the import continues from there. To import all readable lines, damaged ones"
                 f" too, {pipe}",
             ) from error
+
+
+class _Whole:
+    """A member that was read to its end, with its content."""
+
+    ended = begun = True
+
+    def __init__(self, member: _Member, content: bytes) -> None:
+        self.start = member.start
+        self.position = member.position
+        self.end = member.end
+        self._content = content
+
+    def read(self, size: int) -> bytes:
+        data, self._content = self._content[:size], self._content[size:]
+        return data
 
 
 def _truncated(file: RawFile, compression: Compression) -> TruncatedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tidemark.importing.comments import Comments
@@ -50,10 +50,11 @@ class Entry:
     @staticmethod
     def from_json(raw: bytes) -> Entry:
         values = json.loads(raw)
-        # Entries of earlier versions lack fields that have a default.
-        return Entry(
-            **{f.name: values[f.name] for f in fields(Entry) if f.name in values or f.default is MISSING}
-        )
+        # Entries of earlier versions lack fields that have a default, those of later ones may have more.
+        return Entry(**{name: values[name] for name in _FIELDS if name in values})
+
+
+_FIELDS = tuple(each.name for each in fields(Entry))
 
 
 @dataclass(frozen=True)
