@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -72,8 +73,16 @@ class Bucket:
     def url(self) -> str:
         return f"s3://{self.name}/"
 
+    @cached_property
+    def client(self) -> Any:
+        return self.server.client("s3")
+
     def put(self, key: str, body: bytes) -> None:
-        self.server.client("s3").put_object(Bucket=self.name, Key=key, Body=body)
+        self.client.put_object(Bucket=self.name, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
-        self.server.client("s3").delete_object(Bucket=self.name, Key=key)
+        self.client.delete_object(Bucket=self.name, Key=key)
+
+
+def text(lines: list[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)

@@ -6,15 +6,22 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tidemark.importing.file_import import Report
 from tidemark.importing.importer import Options
+from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.kafka import client as kafka
+from tidemark.objects.listing import Selection
 from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.importing.bucket import Bucket, Server
 
 Record = tuple[bytes, dict[str, bytes]]
 
@@ -110,3 +117,39 @@ def write() -> Callable[..., Path]:
         return path
 
     return to_file
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[Server]:
+    from tests.importing.bucket import server  # takes a second to import
+
+    with server() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(object_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """A new bucket, and the credentials for it in the environment."""
+    from tests.importing.bucket import ENVIRONMENT, Bucket
+
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    result = Bucket(object_server, f"logs-{uuid.uuid4().hex[:12]}")
+    result.client.create_bucket(Bucket=result.name)
+    yield result
+    object_server.fault = None
+
+
+@pytest.fixture
+def imported(bucket: Bucket, options: Options) -> Callable[..., Report]:
+    """Imports the objects of the bucket; `said` gets what it says."""
+
+    def run(path: str = "", said: list[str] | None = None, queue: str = "", **selection: Any) -> Report:
+        report = Report()
+        say = (said if said is not None else []).append
+        how = Options(options.kafka, say=say)
+        wanted = ObjectOptions(bucket.server.url, Selection(**selection), queue)
+        import_objects([bucket.url + path], how, wanted, report)
+        return report
+
+    return run

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,14 +15,16 @@ from typing import Any
 
 import pytest
 
-from tests.importing.bucket import ENVIRONMENT, SECRET, Bucket, Server, server
+from tests.importing.bucket import SECRET, Bucket, text
 from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.importer import Options
-from tidemark.importing.objects import ObjectOptions, first_objects, import_objects
+from tidemark.importing.object_sources import Objects
+from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.importing.sources import blocks_of
 from tidemark.kafka import client as kafka
 from tidemark.objects.listing import Selection
+from tidemark.objects.store import open_store
 from tidemark.privacy.door import Door
 from tidemark.settings import Settings
 from tidemark.settings.privacy import Privacy, SitePrivacy
@@ -32,41 +33,6 @@ Lines = Callable[[], list[bytes]]
 Numbered = Callable[..., list[bytes]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 Import = Callable[..., Report]
-
-
-@pytest.fixture(scope="session")
-def object_server() -> Iterator[Server]:
-    with server() as running:
-        yield running
-
-
-@pytest.fixture
-def bucket(object_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    result = Bucket(object_server, f"logs-{uuid.uuid4().hex[:12]}")
-    object_server.client("s3").create_bucket(Bucket=result.name)
-    yield result
-    object_server.fault = None
-
-
-@pytest.fixture
-def imported(bucket: Bucket, options: Options) -> Import:
-    """Imports the objects of the bucket; `said` gets what it says."""
-
-    def run(path: str = "", said: list[str] | None = None, queue: str = "", **selection: Any) -> Report:
-        report = Report()
-        say = (said if said is not None else []).append
-        how = Options(options.kafka, say=say)
-        wanted = ObjectOptions(bucket.server.url, Selection(**selection), queue)
-        import_objects([bucket.url + path], how, wanted, report)
-        return report
-
-    return run
-
-
-def text(lines: list[bytes]) -> bytes:
-    return b"".join(line + b"\n" for line in lines)
 
 
 def test_each_version_of_an_object_once(
@@ -340,9 +306,11 @@ def test_https_is_an_object_too(bucket: Bucket, options: Options, lines: Lines, 
 
 
 def test_the_first_objects_are_looked_at(bucket: Bucket, numbered: Numbered) -> None:
+    bucket.put("0.txt", b"something else")
     for number in range(5):
         bucket.put(f"{number}.gz", gzip.compress(text(numbered(2, start=2 * number))))
-    with first_objects([bucket.url], bucket.server.url) as sources:
+    location = open_store(bucket.url, endpoint=bucket.server.url)
+    with Objects([location], Selection(where="*.gz")).first() as sources:
         assert [each.name for each in sources] == [f"{bucket.url}{number}.gz" for number in range(3)]
         assert [line for each in sources for block in blocks_of(each) for line in block.lines] == numbered(6)
 

@@ -11,7 +11,7 @@ from tidemark.cli.importing import import_command
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["s3://logs/", "access.log"], "Import files and objects by separate commands."),
+        (["s3://logs/", "access.log"], "Name files and objects in separate commands."),
         (["access.log", "--where", "*.gz"], "are for URLs of objects"),
         (["-", "--queue", "https://sqs.eu-west-1.amazonaws.com/1/logs"], "are for URLs of objects"),
         (["s3://logs/", "--complete"], "objects are complete"),

@@ -12,11 +12,9 @@ import click
 
 from tidemark.cli import home_options, settings_of
 from tidemark.cli.inferring import described
-from tidemark.cli.lines import line_options
-from tidemark.importing.objects import first_objects
+from tidemark.cli.lines import line_options, object_options, objects_of
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import Spooled, blocks_of, expand
-from tidemark.objects.store import is_url
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import ABSENT, Kind, explained
 from tidemark.service.inferring import sampled
@@ -27,7 +25,7 @@ _MOST_SHOWN = 160
 @click.command("explain")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @partial(line_options, own_formats=True)
-@click.option("--endpoint", metavar="URL", default="", help="Server of the objects, such as MinIO.")
+@object_options
 @home_options
 @click.pass_context
 def explain_command(
@@ -37,6 +35,8 @@ def explain_command(
     site: str,
     log_format: str | None,
     endpoint: str,
+    where: str,
+    since: str | None,
     **overrides: Any,
 ) -> None:
     """Show the formats of the lines in log FILEs: paths, quoted globs, compressed files, - for standard input, or URLs
@@ -47,11 +47,10 @@ def explain_command(
     prints that, with one line taken apart. It imports nothing. Own formats and settings of
     the site come from the home that --home names.
     """
+    objects = objects_of(ctx, files, endpoint=endpoint, where=where, since=since)
     settings, sample = settings_of(ctx, **overrides), Sample()
     with ExitStack() as stack:
-        urls = [each for each in files if is_url(each)]
-        sources: list[str | Spooled] = [*expand([each for each in files if not is_url(each)])]
-        sources += stack.enter_context(first_objects(urls, endpoint))
+        sources: Sequence[str | Spooled] = stack.enter_context(objects.first()) if objects else expand(files)
         for kind in explained(_lines(sources, sample), log_format, site, reading_of(settings)):
             click.echo("\n".join(_described(kind)) + "\n")
     result = sampled(sample.lines, log_format, site, settings)

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import door_of, home_options, settings_of
-from tidemark.cli.lines import line_options
-from tidemark.figures.declared import duration
-from tidemark.figures.selection import SelectionError, moment
+from tidemark.cli.lines import line_options, object_options, reads_objects, selection_of
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
 from tidemark.importing.importer import Options, import_files
-from tidemark.importing.objects import ObjectOptions, first_objects, import_objects
+from tidemark.importing.object_sources import Objects
+from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
-from tidemark.objects.listing import Selection
-from tidemark.objects.store import is_url
+from tidemark.objects.store import open_store
 from tidemark.settings import Settings
 
 _PLAIN_EVERY_SECONDS = 10.0
@@ -40,11 +37,7 @@ _PLAIN_EVERY_SECONDS = 10.0
 @click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
 @click.option("--infer", is_flag=True, help="Save the layout of lines that no format reads, if it is sure.")
 @click.option("--again", is_flag=True, help="Import files again that were imported before.")
-@click.option("--endpoint", metavar="URL", default="", help="Server of the objects, such as MinIO.")
-@click.option("--where", metavar="GLOB", default="", help="Import only objects whose keys match.")
-@click.option(
-    "--since", metavar="TIME", help="Import only objects written since a time, or an age such as 7d."
-)
+@object_options
 @click.option(
     "--queue", metavar="URL", default="", help="Take objects that notifications in a queue of SQS name."
 )
@@ -80,11 +73,7 @@ def import_command(
     With --infer, the first lines of each file that no format reads are looked at. If they have a layout in common, it
     is saved in the settings file of the home as an own format, by which lines are read from then on.
     """
-    of_objects = any(map(is_url, files))
-    if of_objects != all(map(is_url, files)):
-        raise click.UsageError("Import files and objects by separate commands.", ctx)
-    if not of_objects and (endpoint or where or since or queue):
-        raise click.UsageError("--endpoint, --where, --since and --queue are for URLs of objects.", ctx)
+    of_objects = reads_objects(ctx, files, endpoint=endpoint, where=where, since=since, queue=queue)
     if of_objects and complete:
         raise click.UsageError("--complete is for files; objects are complete.", ctx)
     stop = _StopSignal()
@@ -99,12 +88,14 @@ def import_command(
             "--infer looks for a format, and --format names one: leave out one of them.", ctx
         )
     before = settings
+    wanted = ObjectOptions(endpoint, selection_of(where, since), queue)
     if infer:
         from tidemark.cli.inferring import save_inferred  # imports much
 
         if of_objects:
-            with first_objects(files, endpoint) as objects:
-                settings = save_inferred(objects, site, settings, click.echo)
+            locations = [open_store(url, endpoint=endpoint) for url in files]
+            with Objects(locations, wanted.selection).first() as sources:
+                settings = save_inferred(sources, site, settings, click.echo)
         else:
             settings = save_inferred(expand(files), site, settings, click.echo)
     sample = Sample()
@@ -125,7 +116,6 @@ def import_command(
     )
     try:
         if of_objects:
-            wanted = ObjectOptions(endpoint, Selection(where, _moment(since)), queue)
             import_objects(files, options, wanted, report, follow=follow)
         elif follow and files == (STDIN,):  # A pipe is followed by reading it to its end.
             import_files(files, options, report)
@@ -191,16 +181,6 @@ def _formats(
 
 def _total(files: tuple[str, ...]) -> int:
     return sum(Path(path).stat().st_size for path in expand(files) if path != STDIN)
-
-
-def _moment(since: str | None) -> datetime | None:
-    """A time, or one so long before now."""
-    if since is None:
-        return None
-    try:
-        return datetime.now(UTC) - duration(since)
-    except SelectionError:
-        return moment(since)
 
 
 class _StopSignal:

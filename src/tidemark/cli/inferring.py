@@ -45,10 +45,10 @@ def save_inferred(
     return settings
 
 
-def with_inferred(paths: Iterable[str], site: str, settings: Settings) -> Settings:
+def with_inferred(sources: Iterable[str | Spooled], site: str, settings: Settings) -> Settings:
     """The settings of a home with the formats that it has already, and those that are inferred from files."""
     known = with_tables_of_now(settings)
-    return save_inferred(paths, site, known, partial(click.echo, err=True), wait=False)
+    return save_inferred(sources, site, known, partial(click.echo, err=True), wait=False)
 
 
 def save_result(

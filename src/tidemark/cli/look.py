@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -19,12 +19,13 @@ from tqdm import tqdm
 
 from tidemark.cli.summary import COLUMNS, NAMES, rows
 from tidemark.errors import InputError, PlatformError
-from tidemark.importing.sources import matching, states_of
+from tidemark.importing.sources import Spooled, matching, states_of
 from tidemark.local import dashboard
 from tidemark.local.parts import Launch, dashboard_part
 from tidemark.local.status_lines import StatusLines
 from tidemark.local.supervisor import Supervisor
 from tidemark.local.view import QUIET_SECONDS, Kept
+from tidemark.objects.store import public
 from tidemark.settings import Settings
 from tidemark.signals import stop_signals
 
@@ -40,12 +41,22 @@ NICE = 10
 
 @dataclass(frozen=True)
 class Given:
-    """The input: `patterns` as the user wrote them, the `paths` that they stand for, and the lines' site and format."""
+    """The input: `patterns` as the user wrote them, the `paths` that they stand for, and the lines' site and format.
+
+    `objects` gives the content of the objects that the patterns stand for, if they are URLs; it gets what to call with
+    messages, and whether to stop.
+    """
 
     patterns: Sequence[str]
     paths: Sequence[str]
     site: str
     format: str
+    objects: Callable[[Callable[[str], None], Callable[[], bool]], Iterator[Spooled]] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The paths, or the URLs without what may be credentials."""
+        return list(self.paths) or [public(each) for each in self.patterns]
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,7 @@ class Look:
                     thread.start()
                 self._watch(supervisor, lines, shown=not self._output.as_json or out.isatty())
                 if self._output.as_json and self._exact_after:
-                    files = list(self._given.paths)
+                    files = self._given.names
                     sys.stdout.write(json.dumps({"files": files, **self._figures}, indent=2) + "\n")
                     sys.stdout.flush()
             finally:
@@ -163,6 +174,12 @@ class Look:
         with ExitStack() as stack:
             seen, unfinished = self._home.record["files"], False
             reader: HomeReader | None = None
+            if self._given.objects:
+                reader = self._reader(stack)
+                reader.read_objects(self._given.objects(self._messages.put, self._stopping.is_set))
+                self._exact = not self._stopping.is_set()
+                self._news.set()
+                return
             if not self._home.unchanged:
                 reader = self._reader(stack)
                 seen, unfinished = reader.read(self._given.paths)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import webbrowser
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from urllib.parse import urlencode
 import click
 
 from tidemark import __version__
-from tidemark.cli.lines import line_options
+from tidemark.cli.lines import line_options, object_options, objects_of
 from tidemark.errors import PlatformError, SettingError
 from tidemark.importing.compression import ENDINGS
 from tidemark.importing.journal import known_bytes
+from tidemark.importing.object_sources import Objects
 from tidemark.importing.sources import expand, is_stream, states_of
 from tidemark.local import dashboard, view
 from tidemark.local.directories import prepare_home
@@ -38,6 +39,7 @@ COMPRESSION = 10
 @click.command("view")
 @click.argument("files", nargs=-1, metavar="FILE...")
 @line_options
+@object_options
 @click.option("--browser/--no-browser", default=True, help="Open the dashboard in the browser.")
 @click.option(
     "--dashboard/--no-dashboard",
@@ -57,13 +59,17 @@ def view_command(
     files: tuple[str, ...],
     site: str,
     log_format: str | None,
+    endpoint: str,
+    where: str,
+    since: str | None,
     browser: bool,
     with_dashboard: bool,
     as_json: bool,
     kept: bool,
     clear: bool,
 ) -> None:
-    """Show figures and a dashboard of log FILEs: paths, quoted globs, compressed files, or - for standard input.
+    """Show figures and a dashboard of log FILEs: paths, quoted globs, compressed files, - for standard input, or URLs
+    of objects: s3://BUCKET/PREFIX/, gs://, az://, https://, file:///DIRECTORY/.
 
     Reads the files into tables, prints the figures while it reads, and opens the dashboard over the files' whole time.
     Needs neither Java nor Spark nor Kafka. Stays until Ctrl-C, and adds the lines that the files gain. If lines of no
@@ -71,7 +77,7 @@ def view_command(
 
     The tables are kept in the user's cache directory. The next view of the same files, renamed, compressed or grown,
     reads only new lines; one that was interrupted goes on. The ten homes used last are kept, for 30 days after their
-    last use. They hold copies of the lines: --clear removes them. Standard input is not kept.
+    last use. They hold copies of the lines: --clear removes them. Tables of standard input and of objects are not kept.
     """
     if any(value is not None for value in ctx.obj.values()):
         raise SettingError(
@@ -81,8 +87,9 @@ def view_command(
         return _kept(clear=clear)
     if not files:
         raise click.UsageError("Missing argument 'FILE...'.", ctx)
+    objects = objects_of(ctx, files, endpoint=endpoint, where=where, since=since)
     shows = with_dashboard and not as_json
-    sys.exit(_view(files, site, log_format or "", browser=browser, as_json=as_json, shows=shows))
+    sys.exit(_view(files, objects, site, log_format or "", browser=browser, as_json=as_json, shows=shows))
 
 
 def _kept(*, clear: bool) -> None:
@@ -99,12 +106,18 @@ def _line(home: view.Kept, size: int) -> str:
 
 
 def _view(
-    patterns: Sequence[str], site: str, log_format: str, *, browser: bool, as_json: bool, shows: bool
+    patterns: Sequence[str],
+    objects: Objects | None,
+    site: str,
+    log_format: str,
+    *,
+    browser: bool,
+    as_json: bool,
+    shows: bool,
 ) -> int:
     base = load({"home": view.place()})
-    paths = list(
-        dict.fromkeys(path if is_stream(path) else str(Path(path).resolve()) for path in expand(patterns))
-    )
+    found = [] if objects else expand(patterns)
+    paths = list(dict.fromkeys(path if is_stream(path) else str(Path(path).resolve()) for path in found))
     states = states_of(paths)
     # The key of the visitor hash is a secret: only its hash is kept.
     identity = repr((__version__, site, log_format, astuple(base.meaning)))
@@ -115,7 +128,7 @@ def _view(
                     states,
                     hashlib.sha256(identity.encode()).hexdigest(),
                     partial(known_bytes, paths),
-                    lasting=len(states) == len(paths),
+                    lasting=not objects and len(states) == len(paths),
                 )
             )
             settings = _settings(base, home)
@@ -130,19 +143,21 @@ def _view(
 
                 size = _lines_bytes(home) - (known_bytes(paths, home.directory) or 0)
                 _require_room(home, size)
-                many = len(states) < len(paths)
+                many = objects or len(states) < len(paths)
                 workers = stack.enter_context(
                     service.workers_for(settings, service.LEAST_BYTES + 1 if many else size)
                 )
                 if not log_format:
                     from tidemark.cli.inferring import with_inferred
 
-                    settings = with_inferred(paths, site, settings)
+                    with objects.first() if objects else nullcontext(paths) as sources:
+                        settings = with_inferred(sources, site, settings)
             from tidemark.cli.look import Given, Look, Output
 
             opened = (lambda address: _open(address + _view_of(site))) if browser else None
             output = Output(as_json=as_json, dashboard=shows, opened=opened, view_of=_view_of(site))
-            return Look(settings, home, Given(patterns, paths, site, log_format), output, workers).run()
+            given = Given(patterns, paths, site, log_format, objects.all if objects else None)
+            return Look(settings, home, given, output, workers).run()
     except view.ViewedError as error:
         address = dashboard.url(Settings.of(home=error.directory))
         if not (shows and address):

@@ -54,6 +54,29 @@ Send = Callable[[Batch, Entry], None]
 Look = Callable[[Block], None]
 
 
+class Joined:
+    """Sends the batches of several files as one of at least `least` records, with the entry of the last file."""
+
+    def __init__(self, send: Send, least: int) -> None:
+        self._send = send
+        self._least = least
+        self._batch = Batch()
+        self._entry: Entry | None = None
+
+    def add(self, batch: Batch, entry: Entry) -> None:
+        self._entry = entry
+        for block in batch.blocks:
+            self._batch.add(block)
+        if self._batch.records >= self._least:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what waits."""
+        batch, self._batch = self._batch, Batch()
+        if self._entry and batch.size:
+            self._send(batch, self._entry)
+
+
 class FileImport:
     """The import of one file: what is read, batched and committed."""
 

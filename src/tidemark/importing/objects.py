@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
-from typing import IO
 
 from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.files import drain, start_file
 from tidemark.importing.identity import Entry
 from tidemark.importing.importer import Options, open_sender, require_topic
+from tidemark.importing.object_failures import Failures
 from tidemark.importing.object_group import LostError, ObjectGroup, lines_of
 from tidemark.importing.object_progress import id_of, open_object_progress
+from tidemark.importing.object_sources import nothing_selected, spooled
 from tidemark.importing.producer import Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.sources import Spooled
@@ -33,11 +33,7 @@ POLL_SECONDS = 10.0
 _LISTING_PART = 0.1
 # All keys are listed this often, because late objects may have any key.
 _WHOLE_SECONDS = 3600.0
-# After so many failures in a row the fault is the store's.
-_MOST_FAILURES = 10
 _MOST_BROKEN = 10_000
-# Objects that `explain` and `--infer` look at.
-FEW = 3
 
 
 @dataclass(frozen=True)
@@ -91,28 +87,6 @@ def import_objects(
     kafka.await_committed(options.kafka, options.kafka.topic)
 
 
-@contextmanager
-def first_objects(urls: Sequence[str], endpoint: str = "", most: int = FEW) -> Iterator[list[Spooled]]:
-    """Some of the first objects behind URLs, at most `most` of each, to look at. Raises InputError, SettingError."""
-    with ExitStack() as stack:
-        sources: list[Spooled] = []
-        for url in urls:
-            location = open_store(url, endpoint=endpoint)
-            first = islice(listed(location), most)
-            for each in fetched(location, first):
-                if each.file is None or each.error:
-                    raise each.error or InputError("")
-                file = stack.enter_context(each.file)
-                sources.append(_spooled(file, location.url_of(each.version.key)))
-            if not sources:
-                raise InputError(f"{location.url} has no objects", "Check the prefix.")
-        yield sources
-
-
-def _spooled(file: IO[bytes], name: str) -> Spooled:
-    return Spooled(f"/dev/fd/{file.fileno()}", name)
-
-
 def _import_all(imports: Sequence[_BucketImport], options: Options) -> None:
     """Imports all objects. Says all errors but the last, which it raises."""
     errors: list[InputError] = []
@@ -146,7 +120,15 @@ def _take_notices(queue: Queue, imports: Sequence[_BucketImport], options: Optio
         if not notices and not follow:
             return
         urls = {url for notice in notices for url in notice.urls}
-        done = set[str]().union(*(each.import_noticed(urls) for each in imports))
+        try:
+            done = set[str]().union(*(each.import_noticed(urls) for each in imports))
+        except RefusedError:
+            raise
+        except InputError as error:
+            if not follow:
+                raise
+            options.say(str(error))
+            continue
         settled = [notice for notice in notices if done.issuperset(notice.urls)]
         queue.acknowledge(settled)
         others = (url for url in sorted(urls) if not any(each.has(url) for each in imports))
@@ -187,9 +169,10 @@ class _BucketImport:
         self._group = ObjectGroup(sender, progress, report)
         self._after = ""
         self._whole = -math.inf  # When all keys were listed last.
-        self._failures = 0
-        self._refusing = True  # Until an object was read.
+        self._failures = Failures(self._complain, lasting=lasting)
         self._done: set[str] | None = None  # URLs of objects of which Kafka has all.
+        self._new: set[str] = set()  # Ids of which the progress has nothing in this revision.
+        self._revision = progress.revision
         self._broken: dict[str, str] = {}  # Versions by the ids of their objects.
         self._error: InputError | None = None
 
@@ -198,9 +181,7 @@ class _BucketImport:
         before = self._report.files
         self._run(self._unknown(listed(self._location, self._selection)))
         if self._report.files == before and not self._report.stopped:
-            raise InputError(
-                f"no object of {self._location.url} is selected", "Check the prefix, --where and --since."
-            )
+            raise nothing_selected(self._location)
         if self._error:
             raise self._error
 
@@ -245,6 +226,8 @@ class _BucketImport:
             if start:
                 known = known or self._broken.get(entry_id) == each.etag
                 start.see(each, finished=known)
+            if not entry:
+                self._new.add(entry_id)
             if not known:
                 yield each
             elif entry and count:
@@ -254,10 +237,16 @@ class _BucketImport:
     def _run(self, objects: Iterable[Listed]) -> None:
         stopped = self._options.stopped
         while True:
-            for each in fetched(self._location, objects, stopped):
-                with each.file or nullcontext():
-                    self._take(each)
+            try:
+                for each in fetched(self._location, objects, stopped):
+                    with each.file or nullcontext():
+                        self._take(each)
+            except InputError:
+                # Objects that were read are complete. A later call would add those that still wait once more.
+                self._group.flush()
+                raise
             self._group.flush()
+            self._failures.settle()
             lost, self._group.lost = self._group.lost, {}
             if self._done:
                 self._done.difference_update(map(self._url_of, lost.values()))
@@ -277,13 +266,13 @@ class _BucketImport:
         if item.file is None or item.error:
             self._fail(version, item.error or InputError(f"{self._url_of(version)} was not read"))
             return
-        self._failures, self._refusing = 0, False
+        self._failures.passed()
         self._options.advance(version.size)
-        known = self._progress.entries.get(entry_id)
+        known = self._known(entry_id)
         if self._options.again:
             self._progress.entries.pop(entry_id, None)
             known = None
-        source = _spooled(item.file, self._url_of(version))
+        source = spooled(item.file, self._url_of(version))
         try:
             if known and known.etag == version.etag:
                 self._report.known += lines_of(known)
@@ -296,6 +285,15 @@ class _BucketImport:
             return
         if self._done is not None:
             self._done.add(source.name)
+
+    def _known(self, entry_id: str) -> Entry | None:
+        """What Kafka has of an object. A new one is looked up again only if another import has committed meanwhile."""
+        if self._revision != self._progress.revision:
+            self._revision, self._new = self._progress.revision, set()
+        if entry_id in self._new:
+            self._new.remove(entry_id)
+            return None
+        return self._progress.entries.get(entry_id)
 
     def _import(self, source: Spooled, version: Listed, known: Entry | None) -> bool:
         """Imports the content of an object of which Kafka has `known`; false if it was stopped in the middle."""
@@ -333,12 +331,9 @@ class _BucketImport:
             if self._done is not None:
                 self._done.add(self._url_of(version))
             return
-        self._failures += 1
-        if (isinstance(error, RefusedError) and self._refusing) or self._failures >= _MOST_FAILURES:
-            raise error
         if not isinstance(error, PassingError) and len(self._broken) < _MOST_BROKEN:
             self._broken[self._id_of(version)] = version.etag
-        self._complain(error)
+        self._failures.add(error)
 
     def _complain(self, error: InputError) -> None:
         """Says an error; `import_all` raises the last one instead."""

@@ -44,6 +44,8 @@ class Progress:
         )
         self._consumer.assign([TopicPartition(self.topic, 0, 0)])
         self._reached = 0
+        # Grows with each entry that is read.
+        self.revision = 0
         self.refresh()
 
     def refresh(self) -> None:
@@ -80,6 +82,7 @@ class Progress:
         self._consumer.close()
 
     def _take(self, key: bytes | str | None, value: bytes | str | None) -> None:
+        self.revision += 1
         name = key.decode() if isinstance(key, bytes) else str(key)
         if value is None:
             self.entries.pop(name, None)

@@ -30,9 +30,10 @@ _ELSEWHERE = (
     "IncorrectEndpoint",
 )
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
-# A machine without credentials is asked for those of its role, at this address.
-_OF_MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
+# A machine without credentials is asked for those of its role, at these addresses.
+_OF_MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2", "/latest/api/token")
 
+AGAIN = "Start again later; an import continues where it stopped."
 _CREDENTIALS = {
     "s3": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (`pip install 'tidemark[queue]'` reads"
     " profiles), or give the machine a role; AWS_SKIP_SIGNATURE=true reads a public bucket.",
@@ -66,14 +67,22 @@ class PassingError(InputError):
     """A store did not answer, or not to the end: the same request may succeed later."""
 
 
+class SilentError(PassingError):
+    """A store did not answer at all."""
+
+
 class RefusedError(InputError):
-    """A store does not let this user in, or not do this."""
+    """A store does not let this user in, or not do this, or has no such bucket."""
+
+
+class DeniedError(RefusedError):
+    """This user may not read or list, which may hold for single objects alone."""
 
 
 @contextmanager
 def explained(location: Location, doing: Doing, key: str | None = None) -> Iterator[None]:
     """Turns the errors of requests to `location`, or to the object `key` of it, into InputError: MissingError,
-    PassingError, RefusedError or another, with the remedy."""
+    PassingError, RefusedError, DeniedError or another, with the remedy."""
     try:
         yield
     except (InputError, GeneratorExit, KeyboardInterrupt):
@@ -91,8 +100,12 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
     code = next(iter(_CODE.findall(text)), "")
     status = next(iter(_STATUS.findall(text)), "")
     docs = "see docs/objects.md"
+    if any(address in text for address in _OF_MACHINE):
+        return RefusedError(
+            f"{url} cannot be {doing}: there are no credentials", _CREDENTIALS.get(scheme, "")
+        )
     if code in _NO_BUCKET or (status == "404" and doing == "listed"):
-        return InputError(
+        return RefusedError(
             f"{location.root} does not exist", "Check its name, and --endpoint if it is not the provider's."
         )
     if isinstance(error, FileNotFoundError) or status == "404":
@@ -113,10 +126,6 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
         )
     if code == "RequestTimeTooSkewed":
         return RefusedError(f"{url} cannot be {doing}: the clock of this machine is wrong", "Set the clock.")
-    if any(address in text for address in _OF_MACHINE):
-        return RefusedError(
-            f"{url} cannot be {doing}: there are no credentials", _CREDENTIALS.get(scheme, "")
-        )
     if code in _REFUSED or status == "401":
         return RefusedError(
             f"{url} cannot be {doing}: the store does not accept the credentials",
@@ -126,7 +135,7 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
         right = _RIGHTS.get(
             (scheme, doing), "Check the rights, or renew the URL if it was signed for some time"
         )
-        return RefusedError(
+        return DeniedError(
             f"{url} may not be {doing}", f"{right}; {docs}." if scheme in _CREDENTIALS else f"{right}."
         )
     if "empty path segment" in text or type(error).__name__ == "InvalidPathError":
@@ -134,9 +143,8 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
             f"{url} has keys with `//` or `..` between slashes, which cannot be read",
             "Name a prefix without them, or copy these objects to other keys.",
         )
-    what = (
-        f"answers {status}{f' ({code})' if code else ''}" if status else "does not answer, or not to the end"
-    )
-    return PassingError(
-        f"{url} cannot be {doing}: the store {what}", "Start again later; the import continues from there."
-    )
+    remedy = AGAIN if doing != "written" else "Start again later."
+    if not status:
+        return SilentError(f"{url} cannot be {doing}: the store does not answer, or not to the end", remedy)
+    answer = f"answers {status}{f' ({code})' if code else ''}"
+    return PassingError(f"{url} cannot be {doing}: the store {answer}", remedy)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
-from tidemark.objects.faults import MissingError, explained
+from tidemark.errors import InputError
+from tidemark.objects.faults import DeniedError, RefusedError, SilentError, explained
 from tidemark.objects.store import BUCKETS, Location
 
 _PAGE = 1000  # What a store returns at once.
@@ -44,10 +46,12 @@ class Selection:
         )
 
 
-def version_of(meta: Any) -> Listed:
+def version_of(location: Location, meta: Any) -> Listed:
     """What obstore says of an object."""
     modified: datetime = meta["last_modified"].astimezone(UTC)
-    etag = (meta["e_tag"] or "").strip('"') or f"{meta['size']}-{modified.timestamp():.6f}"
+    # That of a file has its inode, which a volume may have another of on each machine.
+    etag = "" if location.scheme == "file" else (meta["e_tag"] or "").strip('"')
+    etag = etag or f"{meta['size']}-{modified.timestamp():.6f}"
     return Listed(meta["path"], meta["size"], etag, modified)
 
 
@@ -58,8 +62,13 @@ def listed(location: Location, selection: Selection = Selection(), *, after: str
     if not path.endswith("/") and not after and (location.scheme not in BUCKETS or path):
         try:
             with explained(location, "read"):
-                single = version_of(location.store.head(path))
-        except MissingError:
+                single = version_of(location, location.store.head(path))
+        except (SilentError, RefusedError) as error:
+            # A user who may read the objects behind a prefix may not ask for one of its name.
+            if location.scheme not in BUCKETS or not isinstance(error, DeniedError):
+                raise
+        except InputError:
+            # An answer to this request has no code of the error; one to a listing has.
             if location.scheme not in (*BUCKETS, "file"):
                 raise
         else:
@@ -81,7 +90,7 @@ def _pages(location: Location, directory: str, after: str) -> Iterator[Listed]:
             page = next(pages, None)
         if page is None:
             return
-        yield from map(version_of, page)
+        yield from map(partial(version_of, location), page)
 
 
 class Start:

@@ -18,6 +18,9 @@ _MESSAGES = 10
 _REQUESTS = 10
 # How long a request waits for messages, so that a signal is noticed in between.
 _WAIT_SECONDS = 2
+# A queue that does not answer is an error after a minute and a half.
+_SILENT_SECONDS = 30
+_ATTEMPTS = 3
 _DOCS = "see docs/objects.md"
 
 
@@ -46,6 +49,7 @@ class Queue:
                 "Install it: `pip install 'tidemark[queue]'`.",
             )
         import boto3
+        from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
         self._url = url
@@ -57,6 +61,11 @@ class Queue:
                 "sqs",
                 endpoint_url=f"{parts.scheme}://{parts.netloc}",
                 region_name=region,
+                config=Config(
+                    connect_timeout=_SILENT_SECONDS,
+                    read_timeout=_SILENT_SECONDS,
+                    retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
+                ),
             )
         except BotoCoreError as error:
             raise SettingError(

@@ -21,7 +21,9 @@ SCHEMES = (*BUCKETS, "https", "http", "file")
 # A request without an answer, or one that is refused as too many, is repeated for this long.
 _RETRY_SECONDS = 60
 _MOST_RETRIES = 8
-_TIMEOUT_SECONDS = 60
+# A store that is silent for this long does not answer. A large object may take longer, while its bytes arrive.
+_SILENT_SECONDS = 30
+_WHOLE_SECONDS = 24 * 3600
 _AZURE_ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_USE_EMULATOR")
 
 
@@ -59,12 +61,12 @@ def open_store(
     *,
     endpoint: str = "",
     retry_seconds: float = _RETRY_SECONDS,
-    timeout_seconds: float = _TIMEOUT_SECONDS,
+    silent_seconds: float = _SILENT_SECONDS,
 ) -> Location:
     """Opens the store of a URL: `s3://bucket/prefix/`, `gs://…`, `az://container/…`, `https://…`, `file:///directory/`.
 
     `endpoint` is the address of a server that speaks the same protocol, such as MinIO for S3. Requests are repeated
-    for `retry_seconds` while the store fails, and one may take `timeout_seconds`. It sends no request yet;
+    for `retry_seconds` while the store fails, or is silent for `silent_seconds`. It sends no request yet;
     use `tidemark.objects.faults.explained` around requests. Raises SettingError for a URL that names no store, and
     PlatformError if the library is not installed.
     """
@@ -92,7 +94,11 @@ def open_store(
     )
     client = cast(
         "ClientConfig",
-        {"timeout": timedelta(seconds=timeout_seconds), "user_agent": "tidemark"}
+        {
+            "read_timeout": timedelta(seconds=silent_seconds),
+            "timeout": timedelta(seconds=_WHOLE_SECONDS),
+            "user_agent": "tidemark",
+        }
         | ({"allow_http": True} if "http://" in (endpoint[:7], url[:7].lower()) else {}),
     )
     if scheme == "file":

@@ -37,6 +37,9 @@ Format = Literal["parquet", "csv", "jsonl"]
 # Told how many rows were written since the last call.
 Progress = Callable[[int], None]
 
+# A store is silent until it has all bytes of a part.
+_UPLOAD_SECONDS = 300
+
 
 def rows_of(reader: Reader, table: str, selection: Selection) -> pa.RecordBatchReader:
     """The rows of a table `layer.name` that a selection keeps: by the table's time, and by filters whose fields are its
@@ -94,7 +97,7 @@ def export(
     file = f"{name}.{form}"
     if not is_url(target):
         return str(_to_directory(rows, Path(target), file, form, overwrite=overwrite, progress=progress))
-    location = open_store(target)
+    location = open_store(target, silent_seconds=_UPLOAD_SECONDS)
     prefix = location.path.rstrip("/")
     key = f"{prefix}/{file}" if prefix else file
     import obstore

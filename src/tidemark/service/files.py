@@ -8,7 +8,7 @@ commits carry its number: after a kill the same batch runs again, and tables tha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,12 +23,12 @@ from tidemark.engine.tasks import Outcome, Partials, Task, chunks
 from tidemark.engine.work import Work
 from tidemark.errors import InputError
 from tidemark.importing import journal
-from tidemark.importing.file_import import Batch, Report
-from tidemark.importing.files import ReadOptions, drain, read_again, read_file, start_stream
+from tidemark.importing.file_import import Batch, Joined, Report
+from tidemark.importing.files import ReadOptions, drain, read_again, read_file, start_file, start_stream
 from tidemark.importing.identity import Entry, recognise
 from tidemark.importing.journal import Journal, Part, Planned
 from tidemark.importing.lines import Block
-from tidemark.importing.sources import is_stream, open_content
+from tidemark.importing.sources import Spooled, is_stream, open_content
 from tidemark.kafka.records import DEFAULT_SITE
 from tidemark.pipeline import Pipeline
 from tidemark.stream.accounting import SiteCounts
@@ -156,10 +156,7 @@ class FileRun:
         """Reads what the tables do not have of the files and streams, and returns when they have it. Returns the errors
         of files that cannot be read to their ends; what was read before is in the tables. Calls `how.advance` from
         other threads, too."""
-        # Bytes count once the work on their lines is done.
-        self._advance = how.advance
-        how = replace(how, most_records=self._part_records, site=self._site, advance=self._note_read)
-        errors = []
+        how, errors = self._options(how), list[InputError]()
         for path in paths:
             if how.stopped():
                 report.stopped = True
@@ -173,6 +170,28 @@ class FileRun:
             self._flush()
         return errors
 
+    def read_objects(self, sources: Iterable[Spooled], how: ReadOptions, report: Report) -> list[InputError]:
+        """Reads sources that cannot be read again, such as objects. Small ones share a part. Returns as `read`."""
+        how, errors = self._options(how), list[InputError]()
+        joined = Joined(lambda batch, entry: self._take(entry.path, batch, entry), self._part_records)
+        try:
+            for source in sources:
+                report.files += 1
+                try:
+                    work = start_file(source, joined.add, [], how)
+                    assert work is not None, "no other import has read it"
+                    with work.reader:
+                        drain(work, how, report, complete=True)
+                except InputError as error:
+                    errors.append(error)
+        except InputError as error:
+            errors.append(error)
+        joined.flush()
+        report.stopped = how.stopped()
+        if not report.stopped:
+            self._flush()
+        return errors
+
     def close(self) -> None:
         """Ends after the current batch. Parts that are in no batch yet are read again next time."""
         with self._changed:
@@ -180,6 +199,11 @@ class FileRun:
             self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join()
+
+    def _options(self, how: ReadOptions) -> ReadOptions:
+        """These options, for the parts of this run. Bytes count once the work on their lines is done."""
+        self._advance = how.advance
+        return replace(how, most_records=self._part_records, site=self._site, advance=self._note_read)
 
     def _read(self, path: str, how: ReadOptions, report: Report) -> None:
         send = partial(self._take, path)

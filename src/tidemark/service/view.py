@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.files import ReadOptions
 from tidemark.importing.lines import Block
-from tidemark.importing.sources import states_of
+from tidemark.importing.sources import Spooled, states_of
 from tidemark.local.view import QUIET_SECONDS, Kept
 from tidemark.local.workers import usual_number, worker_pool
 from tidemark.pipeline import Pipeline
@@ -89,28 +89,42 @@ class HomeReader:
     def read(self, paths: Sequence[str]) -> tuple[dict[str, list[int]], bool]:
         """Reads what the tables do not have. Returns the states of the files before that, and whether a last line was
         left out because its file has just been written to. Raises InputError where nothing could be read."""
-        self._home.note(exact=False)
-        if not self._started:
-            self._run.start(paths)
-            self._started = True
+        self._start(paths)
         states = states_of(paths)
         fresh = [path for path, state in states.items() if age({path: state}) < QUIET_SECONDS]
         report, errors = Report(), list[InputError]()
         for some, complete in ([path for path in paths if path not in fresh], True), (fresh, False):
-            how = ReadOptions(
-                complete=complete, say=self._notices.say,
-                stopped=self._notices.stopped, advance=self._notices.advance,
-            )  # fmt: skip
-            errors += self._run.read(some, how, report) if some else []
+            errors += self._run.read(some, self._how(complete=complete), report) if some else []
+        self._settle(errors, report)
+        self._home.note(files=states, exact=not (errors or report.stopped or report.unfinished))
+        return states, bool(report.unfinished)
+
+    def read_objects(self, sources: Iterable[Spooled]) -> None:
+        """Reads objects, which cannot be read again. Raises InputError where nothing could be read."""
+        self._start([])
+        report = Report()
+        self._settle(self._run.read_objects(sources, self._how(complete=True), report), report)
+
+    def close(self) -> None:
+        self._run.close()
+
+    def _start(self, paths: Sequence[str]) -> None:
+        self._home.note(exact=False)
+        if not self._started:
+            self._run.start(paths)
+            self._started = True
+
+    def _how(self, *, complete: bool) -> ReadOptions:
+        return ReadOptions(
+            complete=complete, say=self._notices.say,
+            stopped=self._notices.stopped, advance=self._notices.advance,
+        )  # fmt: skip
+
+    def _settle(self, errors: Sequence[InputError], report: Report) -> None:
         if errors and (self._last_chance or not report.added + report.known):
             raise errors[0]
         for error in errors:
             self._notices.say(str(error))
-        self._home.note(files=states, exact=not (errors or report.stopped or report.unfinished))
-        return states, bool(report.unfinished)
-
-    def close(self) -> None:
-        self._run.close()
 
 
 def age(states: dict[str, list[int]]) -> float:
