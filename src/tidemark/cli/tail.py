@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -42,11 +43,12 @@ def tail_command(
     """
     from tidemark.figures.selection import filters_of
     from tidemark.service.tail import Tail
+    from tidemark.store import lakehouse
 
     settings = settings_of(ctx, **options)
     until = None if seconds is None else time.monotonic() + seconds
-    with explained_figures(settings):
-        tail = Tail(reader_of(settings), site, filters_of(filters))
+    with explained_figures(settings), suppress(KeyboardInterrupt):
+        tail = Tail(reader_of(settings), lakehouse.of(settings), site, filters_of(filters))
         while True:
             rows = tail.new(time.monotonic())
             _clear()
@@ -61,9 +63,9 @@ def tail_command(
             sys.stdout.flush()
             _status(f"{tail.rate:,.1f} lines/s")
             if until is not None and time.monotonic() >= until:
-                _clear()
-                return
+                break
             time.sleep(_PAUSE_SECONDS)
+    _clear()
 
 
 def line(row: dict[str, Any]) -> str:
