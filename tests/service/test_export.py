@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -12,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.app import lakehouse
+from tests.importing.bucket import ENVIRONMENT, SECRET, Bucket, server
 from tidemark.cli import tidemark
 from tidemark.errors import InputError
 from tidemark.figures.permitted import ForbiddenError, permitted
@@ -82,13 +87,48 @@ def test_a_report_is_a_file_too(home: tuple[Path, pd.DataFrame], tmp_path: Path)
     assert json.loads((tmp_path / "overview.jsonl").read_text().splitlines()[0])["figure"] == "requests"
 
 
-def test_an_object_appears_when_it_is_complete(home: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
-    directory, _ = home
-    url = f"file://{tmp_path}/bucket"
-    Path(tmp_path, "bucket").mkdir()
-    assert call(directory, "gold.pages", "--to", url).exit_code == 0
-    assert pq.read_table(tmp_path / "bucket" / "gold.pages.parquet").num_rows > 5
-    assert "gold.pages.parquet exists" in str(call(directory, "gold.pages", "--to", url).exception)
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with server() as running:
+        running.client("s3").create_bucket(Bucket="exports")
+        yield Bucket(running, "exports")
+
+
+def test_an_object_of_a_bucket_appears_when_it_is_complete(
+    home: tuple[Path, pd.DataFrame], bucket: Bucket
+) -> None:
+    directory, lines = home
+    store = bucket.server.client("s3")
+
+    def stored() -> list[str]:
+        return [each["Key"] for each in store.list_objects_v2(Bucket=bucket.name).get("Contents", [])]
+
+    def refused(request: WSGIEnvironment, start: StartResponse, answer: Callable[[], Any]) -> Any:
+        """Only reading is allowed."""
+        if request["REQUEST_METHOD"] in ("GET", "HEAD"):
+            return answer()
+        start("403 Forbidden", [("Content-Type", "application/xml")])
+        return [f"<Error><Code>AccessDenied</Code><Secret>{SECRET}</Secret></Error>".encode()]
+
+    place = ["silver.requests", "--to", f"{bucket.url}logs/", "--endpoint", bucket.server.url]
+    bucket.server.fault = refused
+    problem = str(call(directory, *place).exception)
+    assert "s3://exports/logs/silver.requests.parquet may not be written" in problem
+    assert "s3:PutObject" in problem and SECRET not in problem
+    bucket.server.fault = None
+    assert stored() == []
+
+    done = call(directory, *place)
+    assert done.output.splitlines()[-1].endswith(": s3://exports/logs/silver.requests.parquet")
+    assert stored() == ["logs/silver.requests.parquet"]
+    body = store.get_object(Bucket=bucket.name, Key=stored()[0])["Body"].read()
+    assert pq.read_table(BytesIO(body)).num_rows == len(lines)
+    assert "parquet exists" in str(call(directory, *place).exception)
+    assert call(directory, *place, "--overwrite").exit_code == 0
+    missing = ["gold.pages", "--to", "s3://no-bucket/", "--endpoint", bucket.server.url]
+    assert "s3://no-bucket does not exist" in str(call(directory, *missing).exception)
 
 
 def test_what_cannot_be_asked_says_so_and_leaves_no_file(

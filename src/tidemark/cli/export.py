@@ -9,6 +9,7 @@ import click
 from tidemark.cli import home_options, settings_of
 from tidemark.cli.report import explained_figures, reader_of
 from tidemark.figures.report_specs import BY_NAME
+from tidemark.objects.store import is_url
 
 FORMATS = ("parquet", "csv", "jsonl")
 
@@ -35,11 +36,12 @@ FORMATS = ("parquet", "csv", "jsonl")
 @click.option(
     "--filter", "filters", multiple=True, metavar="FILTER", help="Condition such as country=DE; repeatable."
 )
+@click.option("--endpoint", metavar="URL", default="", help="Server of the object store, such as MinIO.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.pass_context
 def export_command(
     ctx: click.Context, /, table: str, targets: tuple[str, ...], form: str, site: str | None, start: str | None,
-    end: str | None, filters: tuple[str, ...], overwrite: bool, **options: Any,
+    end: str | None, filters: tuple[str, ...], endpoint: str, overwrite: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Write a TABLE, such as gold.pages, or the rows of a report, such as pages or explain:not_found, to a file.
 
@@ -52,6 +54,8 @@ def export_command(
 
     settings = settings_of(ctx, **options)
     target, end = _target(ctx, targets, end)
+    if endpoint and not is_url(target):
+        raise click.UsageError("--endpoint is for URLs of object stores.", ctx)
     values = {
         name: given
         for name, given in {
@@ -71,7 +75,7 @@ def export_command(
         rows = _rows(reader, settings.home, table, values)
         where = export.export(
             rows, table.replace(":", "-").replace("/", "."), target, cast("export.Format", form),
-            overwrite=overwrite, progress=progress,
+            overwrite=overwrite, endpoint=endpoint, progress=progress,
         )  # fmt: skip
     click.echo(f"{written:,} rows of {table}: {where}")
 

@@ -86,9 +86,11 @@ def export(
     form: Format,
     *,
     overwrite: bool = False,
+    endpoint: str = "",
     progress: Progress = lambda rows: None,
 ) -> str:
-    """Writes rows to the file `name` of a directory or of the URL of an object store. Returns where it is.
+    """Writes rows to the file `name` of a directory or of the URL of an object store, `endpoint` as of
+    `objects.store.open_store`. Returns where it is.
 
     CSV and JSON lines have no sketches; other bytes are text, as far as they are UTF-8. A text of CSV that a
     spreadsheet would take for a formula begins with an apostrophe. Raises InputError for a file that exists unless
@@ -97,7 +99,7 @@ def export(
     file = f"{name}.{form}"
     if not is_url(target):
         return str(_to_directory(rows, Path(target), file, form, overwrite=overwrite, progress=progress))
-    location = open_store(target, silent_seconds=_UPLOAD_SECONDS)
+    location = open_store(target, endpoint=endpoint, silent_seconds=_UPLOAD_SECONDS)
     prefix = location.path.rstrip("/")
     key = f"{prefix}/{file}" if prefix else file
     import obstore
