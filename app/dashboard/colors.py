@@ -7,6 +7,8 @@ from zlib import crc32
 
 import streamlit as st
 
+from tidemark.figures.timespec import Paint
+
 OTHER = "Other"
 LIGHT = {"good": "#0b7f5f", "warn": "#a86400", "bad": "#c93636", "info": "#2f6fde", "quiet": "#64748b"}
 DARK = {"good": "#34d399", "warn": "#fbbf24", "bad": "#f87171", "info": "#60a5fa", "quiet": "#94a3b8"}
@@ -53,6 +55,11 @@ def tones() -> dict[str, str]:
 def ink() -> str:
     """The colour of text within a chart."""
     return "#e4eaf2" if is_dark() else "#1c2733"
+
+
+def paint(names: Sequence[str]) -> Paint:
+    """The colours of a chart with series of these names."""
+    return Paint(tuple(of(names)), tones()["quiet"], "#10151e" if is_dark() else "#ffffff")
 
 
 def of(names: Sequence[str]) -> list[str]:

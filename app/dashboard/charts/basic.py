@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import zones
+from tidemark.figures.timespec import HEIGHT, PICK, ZOOM
 
 from .. import colors
 from ..colors import OTHER
-from .timespec import HEIGHT, PICK, ZOOM
 
 # A range of two values on two lines, so that more of them have room beside each other.
 TWO_LINES = "split(replace(datum.label, ' – ', ' –|'), '|')"
@@ -58,21 +56,6 @@ def draw(
         st.vega_lite_chart(chart | {"config": own}, **settings)
     else:
         st.altair_chart(chart.configure_axis(**text).configure_legend(**text), **settings)
-
-
-def filled(
-    frame: pd.DataFrame,
-    start: datetime,
-    end: datetime,
-    seconds: int,
-    values: Sequence[str],
-    time: str = "bin",
-    zone: str = "UTC",
-) -> pd.DataFrame:
-    """One row for every time bin of a zone in [start, end]: bins without rows count 0."""
-    bins = pd.DatetimeIndex(zones.starts(start, end, seconds, zone), name=time)
-    summed = frame.groupby(time)[list(values)].sum() if len(frame) else pd.DataFrame(columns=list(values))
-    return summed.reindex(bins, fill_value=0).reset_index()
 
 
 def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.DataFrame:

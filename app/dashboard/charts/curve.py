@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
+from tidemark.figures.timespec import HEIGHT
+
 from .. import colors
-from .timespec import HEIGHT
 
 # A line's share by the number of periods.
 Lines = Mapping[str, Mapping[int, float]]

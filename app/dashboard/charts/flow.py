@@ -11,9 +11,9 @@ import pandas as pd
 
 from tidemark.figures.paths import LEFT, OTHER, Paths
 from tidemark.figures.text import clipped, shown
+from tidemark.figures.timespec import PICK
 
 from .. import colors
-from .timespec import PICK
 
 HEIGHT = 430
 # Width of a node, and the gap between nodes of a level, as parts of a level's width and of the whole height.

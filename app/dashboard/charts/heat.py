@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from tidemark.figures.timespec import HEIGHT, PICK, note_layers
+
 from .. import colors
-from .notemarks import note_layers
-from .timespec import HEIGHT, PICK
 
 
 def heat(
@@ -68,6 +68,6 @@ def heat(
     layers = [cells]
     if notes is not None and len(notes):
         datasets["notes"] = notes[["x", "when", "text"]]
-        wide, rule, flag = note_layers({"field": "x", "type": "ordinal"})
+        wide, rule, flag = note_layers({"field": "x", "type": "ordinal"}, colors.tones()["quiet"])
         layers = [wide, rule, cells, flag]
     return {"datasets": datasets, "layer": layers, "height": height}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import pandas as pd
 
@@ -13,7 +12,7 @@ from tidemark.figures.reader import ReadError
 from tidemark.figures.text import clipped, shown
 from tidemark.figures.zones import floor
 
-from .. import clock, colors
+from .. import clock
 from ..panel import Look
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
@@ -64,26 +63,3 @@ def _said(site: str, text: str) -> str:
 def _listed(texts: Sequence[str]) -> str:
     more = len(texts) - MOST_NOTES
     return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def note_layers(x: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The notes of the dataset `notes` (`when`, `text`, and the field of `x`): lines that go behind the chart, so that
-    its own marks can be hovered and clicked, and flags at its top."""
-    color = colors.tones()["quiet"]
-    encoding = {
-        "x": x,
-        "tooltip": [
-            {"field": "when", "type": "nominal", "title": "Note"}, {"field": "text", "type": "nominal", "title": " "},
-        ],
-    }  # fmt: skip
-    data = {"name": "notes"}
-    rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3]}
-    flag = {
-        "type": "point", "color": color, "shape": "triangle-down", "filled": True, "size": 110, "opacity": 1,
-        "yOffset": 4,
-    }  # fmt: skip
-    return (
-        {"data": data, "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0}, "encoding": encoding},
-        {"data": data, "mark": rule, "encoding": encoding},
-        {"data": data, "mark": flag, "encoding": encoding | {"y": {"value": 0}}},
-    )

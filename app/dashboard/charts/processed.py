@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pandas as pd
 
-from tidemark.figures.bins import Bins, in_utc
+from tidemark.figures import timespec
+from tidemark.figures.bins import Bins, every_bin, in_utc
 from tidemark.figures.query import Condition, Expression, least, query
 from tidemark.figures.zones import floor, midnight, shifts
 
 from ..filters import BINS, Span
 from ..panel import Look
-from . import basic, timespec
+from . import basic
 from .timechart import over_time
 
 # Bins of a pipeline that has only run for minutes, and how many a chart has at most.
@@ -64,7 +65,7 @@ def bars(
     assert span.start is not None
     assert span.end is not None
     zone = look.filters.zone
-    full = basic.filled(found, span.start, span.end, span.bin_seconds, list(names), zone=zone)
+    full = every_bin(found, span.start, span.end, span.bin_seconds, list(names), zone=zone)
     long = basic.longer(full, dict(names))
     long["bin"] = look.wall(long["bin"])
     over_time(

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import timespec
+from tidemark.figures.bins import every_bin
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.text import shown
@@ -21,7 +23,7 @@ from ..controls import actions
 from ..controls.grid import count_column
 from ..filters import Span
 from ..panel import Look, nothing
-from . import basic, timespec
+from . import basic
 from .chartdata import Opens, data_view
 from .notemarks import note_marks, note_words
 
@@ -62,9 +64,7 @@ def timechart(
     """
     columns, zone = list(names), look.filters.zone
     if sums:
-        frame = basic.filled(
-            frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns, zone=zone
-        )
+        frame = every_bin(frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns, zone=zone)
     long = basic.longer(frame, dict(names))
     if not sums:
         long = long.dropna(subset=["value"])
@@ -75,7 +75,7 @@ def timechart(
         known = {column: name for column, name in names.items() if column in before}
         if sums:  # up to the last bin that has any, because the period may end before the range does
             start, end = look.start_of(span), before["bin"].max().to_pydatetime()
-            before = basic.filled(before, start, end, span.bin_seconds, list(known), zone=zone)
+            before = every_bin(before, start, end, span.bin_seconds, list(known), zone=zone)
         earlier = basic.longer(before, known).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
 
@@ -152,7 +152,7 @@ def over_time(
         tzinfo=None
     )
     chart = timespec.spec(
-        long, zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
+        long, colors.paint(series), zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
         curve=curve, running=last if is_open else None, zoom=zoom,
         pick="" if picked is None else "bin" if by_bin and kind != "bar" else "mark",

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from tidemark.figures.timespec import PICK
+
 from .. import country
-from .timespec import PICK
 
 OUTLINES = Path(__file__).parent / "map" / "countries-110m.json"
 HEIGHT = 340

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures import live
+from tidemark.figures.bins import every_bin
 from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import if_any
@@ -15,7 +16,6 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, shown
 
 from .. import clock, country, data, demo
-from ..charts import basic
 from ..charts.timechart import bin_words, stacked
 from ..controls.grid import grid, time_column
 from ..filters import Filters, Span
@@ -64,7 +64,7 @@ def now_panel(look: Look) -> None:
     recent = live.minutes(look.rows, since(look, half_hour, end))
     start = minute - timedelta(minutes=MINUTES - 1)
     visitors = live.visitors(look.rows, since(look, start, end))
-    series = basic.filled(recent, half_hour, minute, 60, live.SUMS)
+    series = every_bin(recent, half_hour, minute, 60, live.SUMS)
     last = series[series["bin"] >= pd.Timestamp(start)]
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)

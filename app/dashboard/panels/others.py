@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.bins import Bins, bins_of, in_utc
+from tidemark.figures.bins import Bins, bins_of, every_bin, in_utc
 from tidemark.figures.query import Columns, query, total
 from tidemark.figures.reader import Contract, Reader
 from tidemark.figures.text import plain, shown
@@ -68,7 +68,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         kept, names = basic.top_series(found, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
         start, end = look.start_of(span), look.end_of(span)
-        full = basic.filled(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
+        full = every_bin(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
         long = basic.longer(full, {name: name for name in names})
         long["bin"] = look.wall(long["bin"])
         timechart.over_time(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +12,7 @@ from tidemark.figures.extents import extents, of_site
 from tidemark.figures.query import Expression, time_bin, wall_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
-from tidemark.figures.zones import Shifts, shifts, to_utc
+from tidemark.figures.zones import Shifts, shifts, starts, to_utc
 
 A_DAY = timedelta(days=1)
 
@@ -49,3 +50,17 @@ def in_utc(found: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
     if bins is None or bins.shifts is None:
         return found
     return found.assign(bin=to_utc(found["bin"], bins.zone))
+
+
+def every_bin(
+    frame: pd.DataFrame,
+    start: datetime,
+    end: datetime,
+    seconds: int,
+    values: Sequence[str],
+    zone: str = "UTC",
+) -> pd.DataFrame:
+    """The sums of columns by `bin`, for every bin of a zone in [start, end]: bins without rows count 0."""
+    bins = pd.DatetimeIndex(starts(start, end, seconds, zone), name="bin")
+    summed = frame.groupby("bin")[list(values)].sum() if len(frame) else pd.DataFrame(columns=list(values))
+    return summed.reindex(bins, fill_value=0).reset_index()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,7 @@ from tidemark.figures import (
     pages,
     sources,
 )
+from tidemark.figures.bins import every_bin
 from tidemark.figures.comparison import Change
 from tidemark.figures.counted import Counted
 from tidemark.figures.declared import Declared
@@ -32,7 +33,8 @@ from tidemark.figures.selection import Filter, Selection
 MOST_ROWS = 5
 # Failed requests are explained if they rose by this much, at least.
 _MUCH, _LEAST = 0.2, 10
-_BINS: dict[Every, int] = {"day": 3600, "week": 6 * 3600, "month": 86_400}
+# Seconds of the bins over time.
+BINS: dict[Every, int] = {"day": 3600, "week": 6 * 3600, "month": 86_400}
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def digest(
         filters=tuple(map(str, filters)),
         figures=_figures(rows, now, before),
         over_time=_over_time(rows, now, period),
-        before=pd.DataFrame() if before is None else _over_time(rows, before, period),
+        before=pd.DataFrame() if before is None else _over_time(rows, before, period.before),
         moved=_moved(rows, now, before, declared),
         lists=_lists(rows, now, before),
         began=_began(rows, now),
@@ -147,10 +149,13 @@ def _failed(rows: Rows, selection: Selection) -> int:
 
 
 def _over_time(rows: Rows, selection: Selection, period: Period) -> pd.DataFrame:
-    seconds = _BINS[period.every]
+    """The bins of a period, of one that is not over up to now."""
+    seconds = BINS[period.every]
     visitors = overview.over_time(rows, selection, seconds)[["bin", "visitors"]]
     classes = errors.classes_over_time(rows, selection, seconds)[["bin", "status_4xx", "status_5xx"]]
-    return visitors.merge(classes, on="bin", how="outer").fillna(0).sort_values("bin")
+    found = visitors.merge(classes, on="bin", how="outer").fillna(0)
+    until = min(period.end - timedelta(microseconds=1), datetime.now(UTC))
+    return every_bin(found, period.start, until, seconds, [*found.columns[1:]], period.zone)
 
 
 def _moved(

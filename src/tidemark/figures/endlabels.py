@@ -6,8 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from .. import colors
-
 # The height of a label as a part of the greatest value.
 HEIGHT = 0.08
 
@@ -27,9 +25,9 @@ def places(data: pd.DataFrame, time: str, most: float) -> pd.DataFrame | None:
     return ends if (ends["label_at"] - ends["value"]).max() <= 1.01 * least else None
 
 
-def layers(color: dict[str, Any]) -> list[dict[str, Any]]:
-    """The names of the series at the ends of their lines, which are the dataset `ends`."""
-    halo = "#10151e" if colors.is_dark() else "#ffffff"
+def layers(color: dict[str, Any], halo: str) -> list[dict[str, Any]]:
+    """The names of the series at the ends of their lines, which are the dataset `ends`, each with a halo of this
+    colour."""
     style = {
         "type": "text",
         "align": "right",

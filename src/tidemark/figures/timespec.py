@@ -1,16 +1,15 @@
-"""Charts over time as Vega-Lite specifications. They are plain dictionaries, because Altair takes far longer to build
-and check one at every refresh than the figures take."""
+"""Charts over time as Vega-Lite specifications, for the dashboard and for mails. They are plain dictionaries, because
+Altair takes far longer to build and check one at every refresh than the figures take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
 
-from .. import colors
-from . import endlabels
-from .notemarks import note_layers
+from tidemark.figures import endlabels
 
 HEIGHT = 260
 # What a chart gains in height for each name in a legend.
@@ -34,8 +33,18 @@ _RELEASED = "[pointerdown, window:mouseup] > window:pointerup"
 _UNSEEN = {"fillOpacity": 0, "strokeOpacity": 0}
 
 
+@dataclass(frozen=True)
+class Paint:
+    """The colours of a chart: of its series, of what stands back, and around text that lies on marks."""
+
+    series: tuple[str, ...]
+    quiet: str
+    halo: str
+
+
 def spec(
     frame: pd.DataFrame,
+    paint: Paint,
     *,
     zone: str,
     unit: str,
@@ -79,12 +88,14 @@ def spec(
     if legend is not None:
         # On a phone, a legend of many has several rows.
         height += ROW * max(0, len(series) - 2)
-    scale = {"domain": list(series), "range": colors.of(series)}
+    scale = {"domain": list(series), "range": list(paint.series)}
     color = {"field": "series", "type": "nominal", "scale": scale, "legend": legend}
     x: Layer = {"field": "at", "type": "temporal", "scale": UTC_SCALE, "axis": _time_axis()}
     x["title"] = f"Time ({zone})"
     data: dict[str, pd.DataFrame] = {"bins": bins, "long": long}
-    pointed = _pointed(x, tooltip, width, kind, pick if kind != "bar" or pick == "bin" else "", zoom)
+    pointed = _pointed(
+        x, tooltip, width, kind, pick if kind != "bar" or pick == "bin" else "", zoom, paint.quiet
+    )
     if kind == "bar":
         last = int(bins["at"].max()) + width
         # Room for at least a dozen bars, so that few bars are not too wide.
@@ -104,13 +115,15 @@ def spec(
             earlier = earlier.groupby("at", as_index=False)[["value"]].sum()
             earlier["at"] += width // 2
         data["earlier"] = earlier.sort_values("at").reset_index(drop=True)
-        layers.insert(len(layers) if kind == "bar" else len(behind), _earlier(x, color, kind, curve))
+        layers.insert(
+            len(layers) if kind == "bar" else len(behind), _earlier(x, color, kind, curve, paint.quiet)
+        )
     if ends is not None:
         data["ends"] = ends
-        layers += endlabels.layers(color)
+        layers += endlabels.layers(color, paint.halo)
     if notes is not None and len(notes):
         data["notes"] = notes.assign(time=_millis(notes["time"])).drop(columns="bin", errors="ignore")
-        wide, rule, flag = note_layers({"field": "time", "type": "temporal", "scale": UTC_SCALE})
+        wide, rule, flag = note_layers({"field": "time", "type": "temporal", "scale": UTC_SCALE}, paint.quiet)
         layers = [wide, rule, *layers, flag]
     return {
         "datasets": data, "layer": layers, "height": height, "autosize": {"type": "fit", "contains": "padding"},
@@ -130,6 +143,28 @@ def described(frame: pd.DataFrame, unit: str) -> str:
             f"last {rows.sort_values('bin')['value'].iloc[-1]:,.6g}"
         )
     return f"{unit} over time. " + "; ".join(parts) + "."
+
+
+def note_layers(x: Layer, color: str) -> tuple[Layer, Layer, Layer]:
+    """The notes of the dataset `notes` (`when`, `text`, and the field of `x`): lines that go behind the chart, so that
+    its own marks can be hovered and clicked, and flags at its top."""
+    encoding = {
+        "x": x,
+        "tooltip": [
+            {"field": "when", "type": "nominal", "title": "Note"}, {"field": "text", "type": "nominal", "title": " "},
+        ],
+    }  # fmt: skip
+    data = {"name": "notes"}
+    rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3]}
+    flag = {
+        "type": "point", "color": color, "shape": "triangle-down", "filled": True, "size": 110, "opacity": 1,
+        "yOffset": 4,
+    }  # fmt: skip
+    return (
+        {"data": data, "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0}, "encoding": encoding},
+        {"data": data, "mark": rule, "encoding": encoding},
+        {"data": data, "mark": flag, "encoding": encoding | {"y": {"value": 0}}},
+    )
 
 
 def _millis(times: pd.Series) -> pd.Series:
@@ -170,7 +205,9 @@ def _wide(
     return bins.assign(at=_millis(bins["bin"])).drop(columns="bin")
 
 
-def _pointed(x: Layer, tooltip: list[Layer], width: int, kind: Kind, pick: str, zoom: bool) -> list[Layer]:
+def _pointed(
+    x: Layer, tooltip: list[Layer], width: int, kind: Kind, pick: str, zoom: bool, quiet: str
+) -> list[Layer]:
     """Unseen columns, one for each bin, that have the hint and take clicks and drags, and the rule at the one that the
     pointer is at."""
     params: list[Layer] = [
@@ -204,7 +241,7 @@ def _pointed(x: Layer, tooltip: list[Layer], width: int, kind: Kind, pick: str, 
         return [column]
     rule = {
         "data": {"name": "bins"},
-        "mark": {"type": "rule", "color": colors.tones()["quiet"], "aria": False},
+        "mark": {"type": "rule", "color": quiet, "aria": False},
         "encoding": {"x": x, "opacity": {"condition": {**near, "value": 0.8}, "value": 0}},
     }
     return [rule, column]
@@ -282,8 +319,8 @@ def _points(encoding: Layer, tooltip: list[Layer]) -> Layer:
     }
 
 
-def _earlier(x: Layer, color: Layer, kind: Kind, curve: Curve) -> Layer:
-    tone = {"value": colors.tones()["quiet"]} if kind == "bar" else color
+def _earlier(x: Layer, color: Layer, kind: Kind, curve: Curve, quiet: str) -> Layer:
+    tone = {"value": quiet} if kind == "bar" else color
     mark = {"type": "line", "strokeWidth": 1.5, "strokeDash": [5, 4], "opacity": 0.75, "interpolate": curve}
     y = {"field": "value", "type": "quantitative"}
     return {"data": {"name": "earlier"}, "mark": mark, "encoding": {"x": x, "y": y, "color": tone}}
