@@ -129,6 +129,13 @@ def test_the_newest_alert_has_a_chart_with_bound_and_outage_and_its_requests(
     assert opened.selection.end == began + 3 * WINDOW
     assert Where("status", ">=", 500) in opened.where
 
+    page.button("moved-alerts-fired_panel").click().run()
+    explained = page.session_state["opened"].body.keywords
+    assert explained["metric"] == "share_5xx"
+    now, before = explained["selection"], explained["period"]
+    assert (now.site, now.start, now.end) == ("shop", began, began + WINDOW)
+    assert (before.site, before.start, before.end) == ("shop", began - WINDOW, began)
+
 
 def test_the_address_names_the_chosen_alert(home: Path, began: datetime) -> None:
     alert = f"errors blog {began - 6 * WINDOW:%Y-%m-%dT%H:%MZ}"

@@ -64,6 +64,17 @@ def test_requests_of_every_dimension_are_those_of_the_lines(scene: Scene, hours:
             assert (row["now"], row["before"]) == tuple(counts.loc[str(value)])
 
 
+@pytest.mark.parametrize("metric", ["pageviews", "visitors", "requests", "sessions"])
+def test_quickly_only_by_the_dimensions_of_gold_tables(scene: Scene, metric: str) -> None:
+    whole = explained(scene, metric, RANGES["gold"])
+    quick = explain.explain(scene[0], metric, whole.selection, whole.period, quick=True)
+
+    known = set(quick.rows["dimension"])
+    assert known and known < set(whole.rows["dimension"])
+    rows = whole.rows[whole.rows["dimension"].isin(known)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(quick.rows, rows)
+
+
 def test_the_filters_of_a_row_select_its_lines(scene: Scene) -> None:
     for metric in ("not_found", "visitors"):
         found = explained(scene, metric, RANGES["gold"])

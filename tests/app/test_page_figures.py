@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tidemark.figures import (
     countries,
     drill,
     errors,
+    explain,
     latency,
     networks,
     overview,
@@ -182,6 +184,45 @@ def test_a_click_filters_and_a_panel_opens_its_requests(home: Path) -> None:
     opened = page.session_state["opened"]
     found = drill.newest(Direct(DeltaReader(home)), opened.selection, opened.where)
     assert len(found) > 100 and set(found["bot_name"].dropna()) == set()
+
+
+def test_tiles_and_a_panel_say_what_moved(home: Path) -> None:
+    def script(home: str) -> None:
+        from datetime import timedelta
+        from pathlib import Path
+
+        from app.dashboard.controls import address, views
+        from app.dashboard.filters import Filters
+        from app.dashboard.panels import overview
+        from tests.app import lakehouse
+        from tidemark.figures.reader_delta import DeltaReader
+
+        start, end = (lakehouse.START + timedelta(hours=hours) for hours in (42, 70))
+        reader, filters = DeltaReader(Path(home)), Filters(preset="custom", start=start, end=end)
+        address.choose(chart="pageviews")
+        views.show(reader, filters)
+        overview.page(reader, filters)
+
+    def shown(page: AppTest) -> list[list[list[int]]]:
+        """Of the panel and of the dialog, if it is open."""
+        assert not page.exception and not page.error
+        tables = [each.value for each in page.dataframe if {"before", "now"} <= set(each.value.columns)]
+        return [each[["before", "now"]].values.tolist() for each in tables]
+
+    def expected(metric: str, most: int, *, quick: bool = False) -> list[list[int]]:
+        hours = [lakehouse.START + timedelta(hours=hours) for hours in (14, 42, 70)]
+        now, before = Selection(start=hours[1], end=hours[2]), Selection(start=hours[0], end=hours[1])
+        rows = explain.explain(Direct(DeltaReader(home)), metric, now, before, quick=quick).rows
+        rows = rows[(rows["kind"] == "value") & (rows["change"] != 0)].head(most)
+        return rows[["before", "now"]].values.tolist()
+
+    page = AppTest.from_function(script, default_timeout=60, kwargs={"home": str(home)}).run()
+    assert shown(page) == [expected("pageviews", 10, quick=True)] != [[]]
+    page.button("moved-overview-summary_panel-visitors").click().run()
+    assert expected("visitors", 40) in shown(page)
+    page.selectbox("moved-figure-visitors").set_value("not_found").run()
+    assert expected("not_found", 40) in shown(page)
+    assert [each.value for each in page.caption if each.value.startswith("404: ")]
 
 
 def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> None:

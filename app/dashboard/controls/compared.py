@@ -67,7 +67,12 @@ def said_of(look: Look, selection: Selection, what: str = "Compared") -> str:
 def words(look: Look, selection: Selection) -> str:
     """The period compared with; empty where there is none."""
     period = look.earlier(selection)
-    if period is None or period.start is None or period.end is None:
+    return "" if period is None else period_words(look, period)
+
+
+def period_words(look: Look, period: Selection) -> str:
+    """A period from its first to its last moment."""
+    if period.start is None or period.end is None:
         return ""
     zone = look.filters.zone
     start, end = (f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" for at in (period.start, period.end))
@@ -103,14 +108,17 @@ def tiles(
     figure: Callable[[Selection], Mapping[str, float | None]],
     shown: Sequence[Tile],
     place: Any = st,
+    also: Callable[[str], None] = lambda name: None,
 ) -> Mapping[str, float | None]:
-    """Draws figures side by side in a place, each with its change, and says the period; returns the figures."""
+    """Draws figures side by side in a place, each with its change and what `also` draws for its name, and says the
+    period; returns the figures."""
     found: Mapping[str, float | None]
     found, now, before = figures(look, selection, figure)
     for cell, (label, name, text, better, help) in zip(place.columns(len(shown)), shown, strict=True):
         with cell:
             change = Change(now and now[name], before and before[name])
             metric(label, change, text(found[name]), better, help)
+            also(name)
     say_period(look, selection)
     return found
 

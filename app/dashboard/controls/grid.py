@@ -154,11 +154,6 @@ def change_column(label: str = "Change", help: str | None = None) -> Written:
     return Written(st.column_config.NumberColumn(label, width="small", help=help), change_text)
 
 
-def difference_column(label: str, help: str | None = None) -> Written:
-    """A difference of counts, with its sign."""
-    return Written(st.column_config.NumberColumn(label, width="small", help=help), lambda n: f"{n:+,.0f}")
-
-
 def points_column(label: str, help: str | None = None) -> Written:
     """A difference of shares in percentage points, with its sign."""
     return Written(st.column_config.NumberColumn(label, width="small", help=help), lambda n: f"{n:+.2f} pp")

@@ -1,19 +1,22 @@
-"""The dialog that accounts for the change of a figure: which values moved most, with their lines."""
+"""What accounts for the change of a figure: the values that moved most, with their lines."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from tidemark.figures import silver
+from tidemark.figures import comparison, explain, silver
 from tidemark.figures.comparison import Change
-from tidemark.figures.explain import VALUE, Explained, explain
+from tidemark.figures.explain import Explained
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.figures.text import clipped, shown
 
-from .. import country, data
+from .. import clock, country, data
 from ..panel import Look, nothing
 from . import actions, compared
 from .grid import change_column, grid_with_actions, percent_column
@@ -21,49 +24,76 @@ from .grid import change_column, grid_with_actions, percent_column
 TABLES = (silver.REQUESTS, silver.SESSIONS)
 SHOWN = 40
 VALUE_SHOWN = 120
+LABELS = {
+    "requests": "Requests", "pageviews": "Pageviews", "visitors": "Visitors", "sessions": "Sessions",
+    "bounces": "Bounces", "bounce_rate": "Bounce rate", "bytes": "Bytes", "bot_requests": "Requests of bots",
+    "share_bots": "Bots, of all requests", "not_found": "404", "status_4xx": "4xx", "status_5xx": "5xx",
+    "share_5xx": "5xx, of all requests",
+}  # fmt: skip
 
 
-def offer(look: Look, selection: Selection, metric: str, label: str) -> None:
-    """A button in a panel's heading that opens the dialog for a metric of explain.METRICS, where the selection has an
-    earlier period."""
-    period = look.earlier(selection)
-    if period is None or look.tools is None:
+def offer(
+    look: Look, selection: Selection, metric: str, place: DeltaGenerator | None = None, name: str = ""
+) -> None:
+    """A button, in a panel's heading or another place, that opens the dialog for a metric of explain.METRICS or
+    `goal:NAME`. None where the period before the selection is not known. `name` tells several of a panel apart."""
+    asked = replace(selection, comparison=selection.comparison or "previous")
+    period = comparison.earlier(asked, data.extent(look.reader, selection.site), look.now)
+    place = look.tools if place is None else place
+    if period is None or place is None:
         return
-    view = actions.Whole(
-        f"{label}: what moved", functools.partial(_body, metric=metric, selection=selection, period=period)
-    )
-    with look.tools:
+    body = functools.partial(_body, metric=metric, selection=selection, period=period)
+    with place:
         st.button(
-            "What moved", key=f"moved-{look.key}", type="tertiary", icon=":material/troubleshoot:",
-            help="Which pages, sources, countries and other values account for the change.",
-            on_click=actions.open_view, args=(view,),
+            "What moved", key=f"moved-{look.key}{name}", type="tertiary", icon=":material/troubleshoot:",
+            help=f"Which pages, sources, countries and other values account for the change: {_label(metric)}.",
+            on_click=actions.open_view, args=(actions.Whole("What moved", body),),
         )  # fmt: skip
+
+
+def offers(look: Look, selection: Selection, metrics: Mapping[str, str]) -> Callable[[str], None]:
+    """Draws such a button for a tile by its name, if `metrics` has one for it."""
+
+    def draw(name: str) -> None:
+        if name in metrics:
+            place = st.container(key=f"why-{look.key}-{name}")
+            offer(look, selection, metrics[name], place, f"-{name}")
+
+    return draw
 
 
 def _body(look: Look, *, metric: str, selection: Selection, period: Selection) -> None:
+    known = list(dict.fromkeys((metric, *explain.METRICS)))
+    chosen = st.selectbox("Figure", known, format_func=_label, key=f"moved-figure-{metric}", width=320)
+    declared = data.declared(look.reader)
     with st.spinner("Comparing the two periods …"):
         found = data.remembered(
-            look.reader, TABLES, f"moved {metric} {selection} {period}",
-            lambda rows: explain(rows, metric, selection, period),
+            look.reader, TABLES, f"moved {chosen} {selection} {period}",
+            lambda rows: explain.explain(rows, chosen, selection, period, declared),
         )  # fmt: skip
-    st.caption(_words(look, found, selection))
-    rows = found.rows[(found.rows["kind"] == VALUE) & (found.rows["change"] != 0)].head(SHOWN)
-    rows = rows.reset_index(drop=True)
-    if rows.empty:
+    draw(look, found, "what-moved", SHOWN, rows=14)
+
+
+def draw(look: Look, found: Explained, name: str, limit: int, *, rows: int = 10) -> None:
+    """Draws the values that account for a change, the largest first, in a table of this name."""
+    st.caption(_words(look, found))
+    values = found.rows[(found.rows["kind"] == explain.VALUE) & (found.rows["change"] != 0)].head(limit)
+    values = values.reset_index(drop=True)
+    if values.empty:
         return nothing("Nothing moved.")
-    changes = [Change(now, before) for now, before in zip(rows["now"], rows["before"], strict=True)]
+    changes = [Change(now, before) for now, before in zip(values["now"], values["before"], strict=True)]
     table = pd.DataFrame(
         {
-            "what": rows["dimension"].str.capitalize(),
-            "value": [_named(d, v) for d, v in zip(rows["dimension"], rows["value"], strict=True)],
-            "share": rows["share"].astype("float64"),
+            "what": values["dimension"].str.capitalize(),
+            "value": [_named(d, v) for d, v in zip(values["dimension"], values["value"], strict=True)],
+            "share": values["share"].astype("float64"),
             "change": compared.ratios(changes),
-            "before": rows["before"],
-            "now": rows["now"],
+            "before": values["before"],
+            "now": values["now"],
         }
     )
     number = st.column_config.NumberColumn
-    form = "percent" if rows["now"].dtype.kind == "f" else "localized"
+    form = "percent" if values["now"].dtype.kind == "f" else "localized"
     columns = {
         "what": st.column_config.TextColumn("What", width="small"),
         "value": st.column_config.TextColumn("Value", width="medium"),
@@ -72,19 +102,29 @@ def _body(look: Look, *, metric: str, selection: Selection, period: Selection) -
         "before": number("Before", format=form),
         "now": number("Now", format=form),
     }
-    filters = [filters_of(texts) for texts in rows["filters"]]
-    grid_with_actions(table, "what-moved", columns, filters, selection, rows=14)
+    filters = [filters_of(texts) for texts in values["filters"]]
+    grid_with_actions(table, name, columns, filters, found.selection, rows=rows)
     return None
 
 
-def _words(look: Look, found: Explained, selection: Selection) -> str:
-    rate = found.metric.endswith("_rate")
+def _label(metric: str) -> str:
+    return LABELS.get(metric) or shown(metric)
+
+
+def _words(look: Look, found: Explained) -> str:
+    share = found.metric in explain.METRICS and explain.METRICS[found.metric].per
     now, before = (
-        "–" if value is None else f"{value:.1%}" if rate else f"{value:,.0f}"
+        "–" if value is None else f"{value:.1%}" if share else f"{value:,.0f}"
         for value in (found.now, found.before)
     )
-    return f"{before} before, {now} now. {compared.said_of(look, selection)}"
+    start, end = (
+        "now" if at is None else clock.stamp(at, look.filters.zone)[:16]
+        for at in (found.selection.start, found.selection.end)
+    )
+    said = f"{_label(found.metric)}: {now} from {start} to {end}, {before} before"
+    return f"{said}, {compared.period_words(look, found.period)}."
 
 
 def _named(dimension: str, value: str) -> str:
-    return clipped(shown(country.name(value) if dimension == "country" else value), VALUE_SHOWN) or "(none)"
+    text = country.name(value) if dimension == "country" else value
+    return clipped(shown(text), VALUE_SHOWN) or explain.MISSING[dimension]

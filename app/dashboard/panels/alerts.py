@@ -10,16 +10,17 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.errors import SettingError
-from tidemark.figures import alerts
+from tidemark.figures import alerts, explain
 from tidemark.figures.alert_rules import Rule, rule_of
 from tidemark.figures.declared import FILE, Declared
 from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.rules import of_lines
+from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, number, plain, shown
 
 from .. import clock, data
 from ..charts.rulechart import metric_of, requests_view, rulechart, said
-from ..controls import actions
+from ..controls import actions, moved
 from ..controls.grid import grid, time_column
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
@@ -164,7 +165,13 @@ def fired_panel(look: Look) -> None:
     around = _around(rule) * width
     mine = found[(found["rule"] == row["rule"]) & (found["site"] == row["site"])]
     rulechart(look, rule, row["site"], start - around, min(end + around, look.now), mine)
-    return _show_requests(look, "alert", rule, row["site"], start, end)
+    with st.container(horizontal=True, key="of-alert"):
+        _show_requests(look, "alert", rule, row["site"], start, end)
+        if rule.metric in explain.METRICS or rule.goal is not None:
+            begun, over = (row[name].to_pydatetime() for name in ("window_start", "window_end"))
+            selection = Selection(row["site"], begun, over, look.filters.zone, rule.filters)
+            moved.offer(look, selection, rule.metric, st.container(width="content"))
+    return None
 
 
 def _picked(look: Look, found: pd.DataFrame) -> int | None:

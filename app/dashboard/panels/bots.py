@@ -11,7 +11,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.text import clipped, number, percent, shown
 
 from ..charts.timechart import bin_words, stacked
-from ..controls import actions, compared
+from ..controls import actions, compared, moved
 from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..controls.toplist import toplist
@@ -54,7 +54,10 @@ def kind_name(kind: str) -> str:
 @panel("Summary", BOTS, requests=BOT)
 def summary_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    compared.tiles(look, selection, lambda each: _sums(bots.bots(look.rows, each)), SUMMARY)
+    compared.tiles(
+        look, selection, lambda each: _sums(bots.bots(look.rows, each)), SUMMARY,
+        also=moved.offers(look, selection, EXPLAINED),
+    )  # fmt: skip
 
 
 SUMMARY: tuple[compared.Tile, ...] = (
@@ -65,6 +68,8 @@ SUMMARY: tuple[compared.Tile, ...] = (
     ("Asked for robots.txt", "robots_txt", number, None, None),
     ("Forged requests", "forged", number, False, meaning("verified")),
 )
+# The tiles' metrics of *What moved*.
+EXPLAINED = {"requests": "bot_requests", "requests_share": "share_bots"}
 
 
 def _sums(found: pd.DataFrame) -> dict[str, float]:
@@ -83,6 +88,7 @@ def time_panel(look: Look) -> None:
     found = bots.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing("No bot in this range.")
+    moved.offer(look, selection, "bot_requests")
     stacked(
         look, found, "bot_kind", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
         selection=selection, field="bot_kind", named=kind_name,

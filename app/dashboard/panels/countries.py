@@ -13,7 +13,7 @@ from tidemark.figures.text import number
 from .. import colors, country
 from ..charts import basic, chartdata, worldmap
 from ..charts.timechart import bin_words, stacked
-from ..controls import compared
+from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
@@ -103,6 +103,7 @@ def time_panel(look: Look) -> None:
     found = countries.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, "visitors")
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
         selection=selection, field="country", named=country.name, height=300, most=TOP,

@@ -16,7 +16,7 @@ from tidemark.figures.text import clipped, number, percent, shown
 
 from ..charts import chartdata, heat
 from ..charts.timechart import Kept, bin_words, timechart
-from ..controls import compared
+from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..filters import Filters
@@ -54,7 +54,10 @@ def path_filter(path: str) -> Filter:
 @panel("Summary", TRAFFIC, requests=FAILED, figure="statuses")
 def summary_panel(look: Look) -> None:
     selection = look.selection()
-    compared.tiles(look, selection, lambda each: _failed(errors.statuses(look.rows, each)), SUMMARY)
+    compared.tiles(
+        look, selection, lambda each: _failed(errors.statuses(look.rows, each)), SUMMARY,
+        also=moved.offers(look, selection, EXPLAINED),
+    )  # fmt: skip
 
 
 SUMMARY: tuple[compared.Tile, ...] = (
@@ -63,6 +66,8 @@ SUMMARY: tuple[compared.Tile, ...] = (
     ("5xx", "5xx", number, False, "The server's errors."),
     ("Failed", "failed", percent, False, "4xx and 5xx, of all requests."),
 )
+# The tiles' metrics of *What moved*.
+EXPLAINED = {"requests": "requests", "4xx": "status_4xx", "5xx": "status_5xx"}
 
 
 def _failed(found: pd.DataFrame) -> dict[str, float | None]:
@@ -78,6 +83,7 @@ def statuses_panel(look: Look) -> None:
     found = errors.classes_over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, "status_5xx" if found["status_5xx"].any() else "status_4xx")
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
     timechart(
         look, found, CLASSES, span=span, unit=f"Requests {bin_words(span.bin_seconds)}", kind="bar",

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import countries, overview, pages, silver, sources
-from tidemark.figures.comparison import Change
+from tidemark.figures import countries, explain, overview, pages, silver, sources
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
@@ -20,7 +19,7 @@ from .. import country, demo
 from ..charts.timechart import bin_words, timechart
 from ..controls import actions, address, compared, moved
 from ..controls.actions import Whole, is_filter
-from ..controls.grid import bar_column, change_column, count_column, difference_column, grid_with_actions
+from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel, query_button
@@ -30,6 +29,7 @@ AUDIENCE = "gold/audience"
 LISTED = 1000
 CHART_HEIGHT = 230
 PATH_SHOWN = 200
+MOST_MOVED = 10
 PEOPLE = (silver.PEOPLE,)
 VIEWS = (VIEW,)
 
@@ -87,6 +87,7 @@ def summary_panel(look: Look) -> None:
     selection = look.selection()
     changes = overview.changes(look.rows, selection, look.extent, look.now)
     chosen = chosen_figure().name
+    also = moved.offers(look, selection, {f.name: EXPLAINED.get(f.name, f.name) for f in FIGURES})
     with st.container(key="tiles"):
         for figure in FIGURES:
             change, more = changes[figure.name], ""
@@ -99,6 +100,7 @@ def summary_panel(look: Look) -> None:
                     figure.label, change, figure.text(change.now), figure.better, meaning(figure.name) + more,
                     share=figure.name == "bounce_rate",
                 )  # fmt: skip
+                also(figure.name)
                 st.button(
                     f"Show {figure.label.lower()} over time", key=f"show-{figure.name}", type="tertiary",
                     on_click=actions.show_chart, args=(figure.name,),
@@ -119,7 +121,7 @@ def chart_panel(look: Look) -> None:
     found = counted(selection)
     if found.empty:
         return nothing(look=look)
-    moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name), figure.label)
+    moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name))
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, {figure.name: figure.label}, span=span, before=before, height=CHART_HEIGHT,
@@ -184,53 +186,19 @@ def device_name(value: str) -> str:
     return value.capitalize() or "Unknown"
 
 
-MOVED = {"page": "path", "country": "country", "device": "device", "source": "source"}
-
-
 @panel(
     "What moved most",
     AUDIENCE,
-    help="Pages, countries, devices and sources whose counts differ most from the earlier period; of full hours only.",
+    help="Values that account for the change of the chosen figure, by the tables of full hours; *What moved* has all.",
 )
 def moved_panel(look: Look) -> None:
-    selection = compared.whole_hours(look, look.selection())
+    selection, figure = compared.whole_hours(look, look.selection()), chosen_figure()
     period = look.earlier(selection)
     if period is None:
         return nothing("Nothing to compare with.")
-    found = overview.moved(look.rows, selection, period)
-    if found.empty:
-        return nothing("Nothing moved.")
-    changes = [Change(now, before) for now, before in zip(found["now"], found["before"], strict=True)]
-    table = pd.DataFrame(
-        {
-            "what": found["what"].str.capitalize(),
-            "value": [_named(what, v) for what, v in zip(found["what"], found["value"], strict=True)],
-            "change": compared.ratios(changes),
-            "difference": found["now"] - found["before"],
-            "before": found["before"],
-            "now": found["now"],
-            "measure": found["measure"],
-        }
-    )
-    text = st.column_config.TextColumn
-    columns = {
-        "what": text("What", width="small"),
-        "value": text("Value", width="medium"),
-        "change": change_column(),
-        "difference": difference_column("Difference"),
-        "before": count_column("Before"),
-        "now": count_column("Now"),
-        "measure": text("Counted", width="small"),
-    }
-    filters = [(is_filter(MOVED[what], v),) for what, v in zip(found["what"], found["value"], strict=True)]
-    grid_with_actions(table, "moved", columns, filters, selection)
+    metric = EXPLAINED.get(figure.name, figure.name)
+    found = explain.explain(look.rows, metric, selection, period, quick=True)
+    if found.change and found.rows.empty:
+        return nothing("Tables of full hours have no parts of this change: press What moved above.")
+    moved.draw(look, found, "moved", MOST_MOVED)
     return None
-
-
-def _named(what: str, value: str) -> str:
-    named: dict[str, Callable[[str], str]] = {
-        "country": country.name,
-        "device": device_name,
-        "source": lambda s: s or "Direct / none",
-    }
-    return clipped(shown(named.get(what, str)(value)), PATH_SHOWN)

@@ -12,7 +12,7 @@ from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
 from ..charts.timechart import bin_words, timechart
-from ..controls import compared
+from ..controls import compared, moved
 from ..controls.actions import is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..filters import Filters
@@ -126,6 +126,7 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     found = counted(selection)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, next(iter(names)))
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,

@@ -17,7 +17,7 @@ from tidemark.figures.text import clipped, duration, number, percent, shown
 from .. import country, data
 from ..charts import basic, chartdata
 from ..charts.timechart import bin_words, timechart
-from ..controls import actions, compared
+from ..controls import actions, compared, moved
 from ..controls.actions import Requests
 from ..controls.grid import count_column, grid, time_column
 from ..filters import Filters
@@ -69,10 +69,12 @@ def summary_panel(look: Look) -> None:
             "Pageviews of the sessions that started in the range, also those after it.",
         ),
     )
+    also = moved.offers(look, selection, {name: name for name in ("sessions", "bounce_rate")})
     for cell, (label, name, text, better, help) in zip(st.columns(6), shown_figures, strict=True):
         change = Change(getattr(now, name, None), getattr(before, name, None))
         with cell:
             compared.metric(label, change, text, better, help)
+            also(name)
     compared.say_period(look, selection)
 
 
@@ -87,6 +89,7 @@ def time_panel(look: Look) -> None:
     found = sessions.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, "sessions")
     found["stayed"] = found["sessions"] - found["bounces"]
     before = compared.over_time(
         look, selection, span, lambda each: sessions.over_time(look.rows, each, span.bin_seconds)

@@ -11,7 +11,7 @@ from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
 from ..charts.timechart import bin_words, stacked
-from ..controls import compared
+from ..controls import compared, moved
 from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
@@ -48,6 +48,7 @@ def time_panel(look: Look) -> None:
     found = sources.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, "sessions")
     stacked(
         look, found, "channel", "sessions", span=span, unit=f"Sessions {bin_words(span.bin_seconds)}",
         selection=selection, field="channel", named=channel_name,

@@ -46,6 +46,11 @@ DIMENSIONS: Mapping[str, str] = {
     "page": "path", "source": "source", "campaign": "campaign", "country": "country", "network": "network",
     "bot": "bot_name", "status": "status", "host": "host", "device": "device",
 }  # fmt: skip
+# What the empty value of a dimension stands for.
+MISSING: Mapping[str, str] = {
+    "page": "(no path)", "source": "(no source)", "campaign": "(no campaign)", "country": "(unknown)",
+    "network": "(other networks)", "bot": "people", "status": "(no status)", "host": "(no host)", "device": "(unknown)",
+}  # fmt: skip
 # Values of a dimension that have rows of their own, and the least part in its changes that gives a value one.
 MOST_VALUES, LEAST_PART = 8, 0.01
 VALUE, OTHER, OVERLAP = "value", "other", "overlap"
@@ -179,10 +184,16 @@ def period_before(selection: Selection, extent: Extent, clock: datetime | None =
 
 
 def explain(
-    rows: Rows, name: str, selection: Selection, period: Selection, declared: Declared | None = None
+    rows: Rows,
+    name: str,
+    selection: Selection,
+    period: Selection,
+    declared: Declared | None = None,
+    *,
+    quick: bool = False,
 ) -> Explained:
-    """Why a metric differs between a selection and an earlier period. Raises SelectionError for an unknown metric, and
-    ReadError."""
+    """Why a metric differs between a selection and an earlier period; `quick` only by the dimensions that gold tables
+    have. Raises SelectionError for an unknown metric, and ReadError."""
     metric, ranges = metric_of(name, declared), (selection, period)
     totals = [_total(rows, each, metric) for each in ranges]
     whole = [_total(rows, each, Metric(metric.per, metric.base)) if metric.per else 1 for each in ranges]
@@ -192,10 +203,10 @@ def explain(
     explained = Explained(name, selection, period, now, before, pd.DataFrame(columns=list(COLUMNS)))
     if now is None or before is None:
         return explained
-    counts = [_by_value(rows, each, metric) for each in ranges]
+    counts = [_by_value(rows, each, metric, quick=quick) for each in ranges]
     parts: list[dict[str, Any]] = []
     same = []
-    for dimension in DIMENSIONS:
+    for dimension in (each for each in DIMENSIONS if all(each in found for found in counts)):
         pair = pd.DataFrame({"now": counts[0][dimension], "before": counts[1][dimension]}).fillna(0)
         pair = pair[(pair != 0).any(axis=1)].astype("int64")
         if len(pair) < 2:
@@ -268,8 +279,8 @@ def _total(rows: Rows, selection: Selection, metric: Metric) -> int:
     return int(found[metric.measure].iloc[0])
 
 
-def _by_value(rows: Rows, selection: Selection, metric: Metric) -> dict[str, pd.Series]:
-    """The measure by value (text) of every dimension."""
+def _by_value(rows: Rows, selection: Selection, metric: Metric, *, quick: bool) -> dict[str, pd.Series]:
+    """The measure by value (text) of every dimension, or of those that gold tables have."""
     kept = selection.having(*metric.filters)
     found: dict[str, pd.Series] = {}
     for dimension, name in DIMENSIONS.items():
@@ -279,6 +290,8 @@ def _by_value(rows: Rows, selection: Selection, metric: Metric) -> dict[str, pd.
             # Gold has 0 for a missing status.
             texts = counted[name].astype(str).replace({"0": ""} if name == "status" else {})
             found[dimension] = counted.set_index(texts)[metric.measure]
+    if quick:
+        return found
     others = [dimension for dimension in DIMENSIONS if dimension not in found]
     if metric.base is SESSIONS:
         # Sessions are those of people.

@@ -1,4 +1,4 @@
-"""The main figures of a selection, their change, and what changed most."""
+"""The main figures of a selection and their change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from tidemark.figures import comparison, sessions
 from tidemark.figures.comparison import Change
 from tidemark.figures.extents import Extent
-from tidemark.figures.measures import AUDIENCE, COUNTRIES, LINES, PAGES, SESSIONS, SOURCES, TRAFFIC, measured
+from tidemark.figures.measures import AUDIENCE, LINES, TRAFFIC, measured
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
@@ -65,32 +65,3 @@ def figure_over_time(rows: Rows, selection: Selection, bin_seconds: int, name: s
     else:
         found = over_time(rows, selection, bin_seconds, visitors=name == "visitors")
     return found[["bin", name]]
-
-
-# Values that can move: a heading, the column, its measure, where it is counted.
-MOVES = (
-    ("page", "path", "pageviews", LINES, (PAGES,)),
-    ("country", "country", "requests", LINES, (COUNTRIES, AUDIENCE)),
-    ("device", "device", "requests", LINES, (AUDIENCE,)),
-    ("source", "source", "sessions", SESSIONS, (SOURCES,)),
-)
-
-
-def moved(rows: Rows, selection: Selection, period: Selection, limit: int = 10) -> pd.DataFrame:
-    """The values whose counts differ most between the selection and an earlier period.
-
-    Columns `what` (page, country, device, source), `value`, `measure`, `now`, `before`; the largest difference first.
-    """
-    parts = []
-    for what, column, name, base, golds in MOVES:
-        both = [
-            measured(rows, each, base, golds, [name], by=[column]).set_index(column)[name]
-            for each in (selection, period)
-        ]
-        pair = pd.concat(both, axis=1, keys=["now", "before"]).fillna(0).astype("int64")
-        pair = pair.rename_axis("value").reset_index()
-        parts.append(pair.assign(what=what, measure=name))
-    found = pd.concat(parts, ignore_index=True)
-    found["by"] = (found["now"] - found["before"]).abs()
-    found = found[found["by"] > 0].sort_values(["by", "what", "value"], ascending=[False, True, True])
-    return found[["what", "value", "measure", "now", "before"]].head(limit).reset_index(drop=True)

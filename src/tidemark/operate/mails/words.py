@@ -11,16 +11,13 @@ from zoneinfo import ZoneInfo
 
 from tidemark.figures.comparison import Change
 from tidemark.figures.digest import Digest, Figure, Row
+from tidemark.figures.explain import MISSING
 from tidemark.figures.text import shown
 
 REPEATED = "This report may have reached you before: Tidemark stopped while it was being sent."
 EMPTY = "No request arrived in this period."
 _LONGEST = 60
 _EVERY = {"day": "day", "week": "week", "month": "month"}
-_MISSING = {
-    "page": "(no path)", "source": "(no source)", "campaign": "(no campaign)", "network": "(other networks)",
-    "bot": "people", "status": "(no status)", "host": "(no host)", "device": "(unknown)", "country": "(unknown)",
-}  # fmt: skip
 # Parts of official names that are left out; some names are only told apart by them.
 _OFFICIAL = re.compile(r"(?<!^Korea)(?<!^Congo)(?:,.*| \(.*| of (?:America|Great Britain).*)$")
 
@@ -98,7 +95,7 @@ def label(heading: str, row: Row) -> str:
 def moved(row: Any) -> tuple[str, str]:
     """What a row of an explanation is, and how it moved."""
     text = country(row.value) if row.dimension == "country" else shown(row.value)
-    named = clipped_label(text or _MISSING[row.dimension])
+    named = clipped_label(text or MISSING[row.dimension])
     return f"{row.dimension} {named}", f"{row.before:,.0f} → {row.now:,.0f} ({row.change:+,.0f})"
 
 
