@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,14 +37,33 @@ os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_SPARK_OPTIONS", QUICK_SPARK)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that share a JVM, and runs their files first: workers that finish early then take over
-    short tests, not a long one."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Marks the tests that share a JVM. Slow tests run first: a worker that finishes early then takes over short tests,
+    not a long one."""
     for item in items:
         if {"spark", "broker"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("jvm")
-    long = {name: {item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "jvm")}
-    items.sort(key=lambda item: (item.path not in long["slow"], item.path not in long["jvm"]))
+    yield  # tests that are not chosen are removed
+    jvm = {item.path for item in items if item.get_closest_marker("jvm")}
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    others.sort(key=lambda item: item.path not in jvm)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = parts(slow, others, workers)
+
+
+def parts(slow: Sequence[pytest.Item], others: Sequence[pytest.Item], workers: int) -> Iterator[pytest.Item]:
+    """All tests, in the parts of equal size that `--dist worksteal` hands to the workers: each part begins with its
+    share of the slow tests."""
+    total, start = len(slow) + len(others), 0
+    for worker in range(workers):
+        first = slow[worker::workers]
+        size = total * (worker + 1) // workers - total * worker // workers
+        end = start + max(size - len(first), 0)
+        yield from (*first, *others[start:end])
+        start = end
+    yield from others[start:]
 
 
 def pytest_collection_finish() -> None:

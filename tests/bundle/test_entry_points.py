@@ -21,12 +21,13 @@ import pytest
 from tests.bundle.bundle import ROOT, load
 from tests.bundle.test_bundle import SECRET, cluster, parameters
 from tests.catalog.test_catalog import as_directories
+from tests.conftest import QUICK_SPARK
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
-from tidemark.settings import Settings
+from tidemark.settings import Settings, options_of
 from tidemark.spark import _STREAMING
 
 SECRETS = {"kafka-username": "unused", "kafka-password": "unused", "visitor-key": "kept in a secret"}
@@ -161,6 +162,7 @@ def run_every_task(
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.ui.enabled": "false",
+            **options_of("spark_options", QUICK_SPARK),
         },
         "schema": "spark_catalog.tidemark",
         "tasks": [planned[name] for name in ORDER],

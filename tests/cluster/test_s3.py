@@ -82,6 +82,7 @@ def done(settings: Settings, *arguments: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
     pairs = traffic()
     settings = on_s3(s3, broker, tmp_path)
@@ -121,6 +122,7 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
     assert not any(SECRET in text for text in shown)
 
 
+@pytest.mark.slow
 def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
     """One home through all of them, each compared with the recomputation; the rebuild is killed in its swap."""
     pairs = traffic()

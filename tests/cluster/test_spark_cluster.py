@@ -19,7 +19,7 @@ from tidemark.traffic.stream import Traffic, blocks
 WORKERS = ("127.0.0.2", "127.0.0.3")
 LINES = 6_000
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def lines() -> list[tuple[str, bytes]]:

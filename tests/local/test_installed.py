@@ -14,6 +14,7 @@ from tidemark.local.jars import user_cache
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_demo_without_java_and_without_a_checkout(wheel: Path, tmp_path: Path) -> None:  # noqa: F811
     binaries = installed(tmp_path, f"{wheel}[local]").parent
