@@ -246,12 +246,12 @@ def test_what_is_named_so_and_does_not_begin_so_is_no_text(tmp_path: Path, kind:
 @pytest.mark.parametrize("kind", [*MEMBERS, "deflate.zip"])
 def test_a_small_file_that_becomes_a_large_one_takes_bounded_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "access.log"
-    path.write_bytes(KINDS[kind](b"one\n" + bytes(150_000_000) + b"two\n"))
+    path.write_bytes(KINDS[kind](b"one\n" + bytes(75_000_000) + b"two\n"))
     program = (
         "import resource, sys\n"
         "from tidemark.importing.sources import blocks_of\n"
         "status = open('/proc/self/status').read()\n"
-        "most = int(status.split('VmData:')[1].split()[0]) * 1024 + 100_000_000\n"
+        "most = int(status.split('VmData:')[1].split()[0]) * 1024 + 50_000_000\n"
         "resource.setrlimit(resource.RLIMIT_DATA, (most, most))\n"
         "print([line for block in blocks_of(sys.argv[1]) for line in block.lines])\n"
     )
