@@ -16,8 +16,9 @@ _MOST_RECENT = 1000
 
 
 def open_object_progress(settings: KafkaSettings) -> Progress:
-    """The progress of the objects that were imported into the settings' topic. Raises KafkaError."""
-    return Progress(settings, f"{settings.topic}-objects", DiskEntries())
+    """The progress of the objects that were imported into the settings' topic, once a sender is open: reading it before
+    would wait for the open transaction of a killed import, which the sender ends. Raises KafkaError."""
+    return Progress(settings, f"{settings.topic}-objects", DiskEntries(), read=False)
 
 
 def id_of(site: str, url: str) -> str:

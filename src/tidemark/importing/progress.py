@@ -25,9 +25,15 @@ class Progress:
     """The committed entries of one topic's imports, by entry id."""
 
     def __init__(
-        self, settings: KafkaSettings, topic: str = "", entries: MutableMapping[str, Entry] | None = None
+        self,
+        settings: KafkaSettings,
+        topic: str = "",
+        entries: MutableMapping[str, Entry] | None = None,
+        *,
+        read: bool = True,
     ) -> None:
-        """Creates a missing progress topic and reads it into `entries`; by default that of files. Raises KafkaError."""
+        """Creates a missing progress topic and reads it into `entries`; by default that of files. Without `read`, the
+        first call of `refresh` reads it. Raises KafkaError."""
         self._settings = settings
         self.topic = topic or progress_topic(settings.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
@@ -46,7 +52,8 @@ class Progress:
         self._reached = 0
         # Grows with each entry that is read.
         self.revision = 0
-        self.refresh()
+        if read:
+            self.refresh()
 
     def refresh(self) -> None:
         """Reads until every entry written before this call is known.
