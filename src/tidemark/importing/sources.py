@@ -25,8 +25,8 @@ _MISSING = 0
 
 @dataclass(frozen=True)
 class Spooled:
-    """A file at `path` with the content of something that is no file of this machine, such as an object. Messages and
-    the progress call it `name`."""
+    """A regular file at `path` with the content of something that is no file of this machine, such as an object.
+    Messages and the progress call it `name`."""
 
     path: str
     name: str
@@ -41,7 +41,7 @@ def open_reader(source: str | Spooled, *, verify: bool = False, stopped: Stopped
     if path == STDIN:
         return Reader(0, "standard input", verify=verify, stopped=stopped)
     try:
-        is_pipe = stat.S_ISFIFO(Path(path).stat().st_mode)
+        is_pipe = isinstance(source, str) and stat.S_ISFIFO(Path(path).stat().st_mode)
         fd = _open_pipe(path, stopped) if is_pipe else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}", "Check path and rights.") from error

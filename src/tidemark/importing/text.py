@@ -90,7 +90,8 @@ class Head:
     @property
     def text(self) -> Text:
         """The encoding, by its mark or because every second byte is NUL, and the line ends."""
-        encoding = next((name for mark, name in _MARKS if self.whole.startswith(mark)), None)
+        whole = self.whole
+        encoding = next((name for mark, name in _MARKS if whole.startswith(mark)), None)
         encoding = encoding or self._unmarked()
         if encoding:
             return Text(encoding)
@@ -116,7 +117,7 @@ class Head:
             return ""
         controls = len(data) - len(data.translate(None, _CONTROLS))
         for at, magic, kind in _BINARY:
-            if not self.nuls and data[at:].startswith(magic) and (controls or len(data) < len(magic) + 8):
+            if not self.nuls and data.startswith(magic, at) and (controls or len(data) < len(magic) + 8):
                 return kind
         odd = controls > max(_MOST_CONTROLS * len(data), _LEAST_CONTROLS)
         return "binary data" if odd and not _TEXT_LINE.search(data) else ""
