@@ -42,7 +42,8 @@ def asn(networks: dict[str, dict[str, Any]]) -> bytes:
 def test_lists_and_databases_of_a_directory_are_taken_in(settings: Settings, given: Path) -> None:
     (given / "example.tsv").write_text(HEADER + "198.51.100.0/24\n2001:db8::/32\n")
     (given / "asn.mmdb").write_bytes(asn(ASN))
-    published = {"creationTime": "2026-11-20T14:46:21", "prefixes": [{"ipv4Prefix": "203.0.114.0/24"}]}
+    prefixes = [{"ipv4Prefix": "203.0.114.0/24"}, {"ipv4Prefix": "192.0.2.0/24"}]
+    published = {"creationTime": "2026-11-20T14:46:21", "prefixes": prefixes}
     (given / "googlebot.json").write_text(json.dumps(published))
     (given / "README.md").write_text("not data: 192.0.2.0/24")
 
@@ -55,6 +56,9 @@ def test_lists_and_databases_of_a_directory_are_taken_in(settings: Settings, giv
     assert {name: (each.date, each.entries) for name, each in found.items() if each.kind != "database"} == {
         "example": ("2026-11-01", 2), "google-googlebot": ("2026-11-20", 1),
     }  # fmt: skip
+    assert {change.now.name: change.left_out for change in done.changes if change.left_out} == {
+        "google-googlebot": ("192.0.2.0/24",)
+    }
     own = newer.own_networks(settings)
     assert kinds_of(["198.51.100.9", "2001:db8::7"], own) == ["hosting", "hosting"]
     assert verified(["Googlebot"] * 2, ["203.0.114.5", "34.100.182.96"], own) == ["verified", "forged"]
@@ -134,3 +138,6 @@ def test_the_command_says_what_history_would_change(settings: Settings, given: P
     assert "asn (Test-ASN" in call()
     assert outdated(settings)[0]["as_org"] == wanted
     assert {each["where"] for each in json.loads(call("--json"))} == {"installation", "home"}
+    (given / "googlebot.json").write_text('["203.0.114.0/24", "192.0.2.0/24"]')
+    text = call("update", str(given / "googlebot.json"), "--dry-run")
+    assert "left out: 1 reserved network, 192.0.2.0/24" in text

@@ -81,7 +81,11 @@ def _table(found: Sequence[Data]) -> Iterator[str]:
 def _object(done: Update) -> dict[str, Any]:
     return {
         "data": [
-            {"now": asdict(change.now), "before": asdict(change.before) if change.before else None}
+            {
+                "now": asdict(change.now),
+                "before": asdict(change.before) if change.before else None,
+                "left_out": list(change.left_out),
+            }
             for change in done.changes
         ],
         "rules_version": {"now": done.version, "before": done.version_before},
@@ -94,6 +98,9 @@ def _lines(done: Update) -> Iterator[str]:
     for change in done.changes:
         was = f", before {change.before.date} with {change.before.entries:,}" if change.before else ", new"
         yield f"{change.now.name}: {change.now.date} with {change.now.entries:,} entries{was}"
+        if number := len(change.left_out):
+            networks = "network" if number == 1 else "networks"
+            yield f"left out: {number:,} reserved {networks}, {', '.join(change.left_out)}"
     if done.version == done.version_before:
         yield "the data is the same: rules_version stays"
         return

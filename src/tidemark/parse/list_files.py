@@ -21,14 +21,10 @@ def text_of(known: NetworkList, date: str, published: Iterable[str], cdns: Seque
     """The file of a list with all networks in the `published` texts, of this `date`. The rest is as `known`.
 
     An operator's list of all networks also has those of its CDN, maybe in smaller parts, which would win: networks of
-    hosting within `cdns` are left out. Raises InputError if there are none, or a text is no network.
+    hosting within `cdns` are left out, and so are those of `reserved_in`. Raises InputError if there are none, or a
+    text is no network.
     """
-    try:
-        named = [ip_network(text) for each in published for text in _NETWORK.findall(each)]
-    except ValueError as error:
-        raise _refused(known.name, str(error)) from error
-    # Some lists have networks that are reserved for documentation.
-    networks = [each for each in named if each.is_global or known.kind == "private"]
+    networks = [each for each in _named(known, published) if not _is_reserved(known, each)]
     if known.kind == "hosting":
         networks = [each for each in networks if not any(_within(each, cdn) for cdn in cdns)]
     if not networks:
@@ -43,6 +39,24 @@ def text_of(known: NetworkList, date: str, published: Iterable[str], cdns: Seque
         *([",".join(sorted(known.bots))] if known.bots else []),
     ]
     return "\n".join(["# " + "\t".join(cells), *map(str, four), *map(str, six)]) + "\n"
+
+
+def reserved_in(known: NetworkList, published: Iterable[str]) -> tuple[str, ...]:
+    """Networks in the published texts that nobody's clients have, such as those reserved for documentation. Raises
+    InputError if a text is no network."""
+    networks = dict.fromkeys(_named(known, published))
+    return tuple(str(each) for each in networks if _is_reserved(known, each))
+
+
+def _named(known: NetworkList, published: Iterable[str]) -> list[Network]:
+    try:
+        return [ip_network(text) for each in published for text in _NETWORK.findall(each)]
+    except ValueError as error:
+        raise _refused(known.name, str(error)) from error
+
+
+def _is_reserved(known: NetworkList, network: Network) -> bool:
+    return known.kind != "private" and not network.is_global
 
 
 def date_of(published: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from tidemark.local.directories import prepare_home
 from tidemark.parse import inventory, mmdb, newer
 from tidemark.parse.columns import OF_ADDRESS, Knowledge, describe
 from tidemark.parse.inventory import Data
-from tidemark.parse.list_files import date_of, networks_of, text_of, validated
+from tidemark.parse.list_files import date_of, networks_of, reserved_in, text_of, validated
 from tidemark.parse.networks import NetworkList, lists
 from tidemark.parse.reading import Reading
 from tidemark.settings import Settings
@@ -41,13 +41,15 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Change:
-    """Newer data: what it is, what it replaces, and the file to install it as: `text`, or a copy of `file`."""
+    """Newer data: what it is, what it replaces, and the file to install it as: `text`, or a copy of `file`. `left_out`:
+    reserved networks of an operator's files."""
 
     now: Data
     before: Data | None
     target: Path
     text: str | None = None
     file: Path | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def _read(settings: Settings, path: Path) -> Iterator[Change]:
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     published: dict[str, list[Path]] = {}
     new: dict[str, str] = {}
+    reserved: dict[str, tuple[str, ...]] = {}
     for file in files:
         if file.suffix == ".mmdb":
             yield _database(settings, file)
@@ -125,10 +128,12 @@ def _read(settings: Settings, path: Path) -> Iterator[Change]:
         modified = max(file.stat().st_mtime for file in published[name])
         date = date_of(texts) or f"{datetime.fromtimestamp(modified, UTC):%Y-%m-%d}"
         new[name] = text_of(known[name], date, texts, cdns)
+        reserved[name] = reserved_in(known[name], texts)
         validated[name] = _validated(name, new[name])
     for name, each in sorted(validated.items()):
         target = newer.networks_directory(settings) / f"{name}.tsv"
-        yield Change(inventory.of_list(each), present.get(name), target, text=new[name])
+        left_out = reserved.get(name, ())
+        yield Change(inventory.of_list(each), present.get(name), target, text=new[name], left_out=left_out)
 
 
 def _validated(name: str, text: str) -> NetworkList:
