@@ -59,10 +59,12 @@ _INTERVAL_SECONDS = 1.0
 
 @dataclass
 class Audit:
-    """The table at a path or URL, or of a catalog, to which `insert` adds rows. Rows wait a second for others."""
+    """The table at a path or URL, or of a catalog, to which `insert` adds rows. Rows wait a second for others.
+    `options` are delta-rs' storage options for a URL; without them it finds them in the environment."""
 
     path: str
     insert: Callable[[Sequence[tuple[Any, ...]]], None] | None = None
+    options: dict[str, str] | None = field(default=None, repr=False)
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
     _refused: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -120,7 +122,7 @@ class Audit:
                 if self.insert:
                     self.insert(rows)
                 else:
-                    _append(self.path, rows)
+                    _append(self.path, rows, self.options)
             except Exception as error:  # the server must go on, and the log has the events
                 log.error("%s cannot be written: %s", self.path or TABLE, str(error).splitlines()[:1])
 
@@ -128,8 +130,9 @@ class Audit:
         """All rows; None without a table."""
         from deltalake import DeltaTable
 
-        known = bool(self.path) and DeltaTable.is_deltatable(self.path)
-        return DeltaTable(self.path).to_pyarrow_table() if known else None
+        if not self.path or not DeltaTable.is_deltatable(self.path, storage_options=self.options):
+            return None
+        return DeltaTable(self.path, storage_options=self.options).to_pyarrow_table()
 
     def put_back(self, rows: pa.Table) -> None:
         """Appends those of the rows that are newer than the table's newest."""
@@ -141,7 +144,7 @@ class Audit:
         if newest is not None:
             rows = rows.filter(pc.greater(rows["time"], newest))
         if rows.num_rows:
-            write_deltalake(self.path, rows, mode="append", description=ABOUT)
+            write_deltalake(self.path, rows, mode="append", description=ABOUT, storage_options=self.options)
 
     def _keep_writing(self) -> None:
         while True:
@@ -197,12 +200,12 @@ def _insert(execute: Execute, name: str, rows: Sequence[tuple[Any, ...]]) -> Non
     execute(insertion(name), {"rows": as_json(rows)})
 
 
-def _append(path: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _append(path: str, rows: Sequence[tuple[Any, ...]], options: dict[str, str] | None) -> None:
     from deltalake import write_deltalake
 
     if "://" not in path:
         Path(path).mkdir(parents=True, exist_ok=True)
-    write_deltalake(path, _table(rows), mode="append", description=ABOUT)
+    write_deltalake(path, _table(rows), mode="append", description=ABOUT, storage_options=options)
 
 
 def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -13,8 +13,8 @@ from tidemark.access.declared import LOGINS, access
 from tidemark.access.door import Door
 from tidemark.access.shares import PAGES, Share
 from tidemark.cli import home_options, settings_of
-from tidemark.errors import InputError
 from tidemark.figures.right import ROLES, Right, Role
+from tidemark.service.access import audit_of
 from tidemark.settings import Settings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def user_add(
     settings = _prepared(ctx, home)
     door = Door(settings.home)
     door.people.add(name, role, sites, _password(password_stdin))
-    _recorded(door, "person added", name)
+    _record(settings, "person added", name)
     click.echo(f"added {name}: {Right.of(role, sites).about}")
     if access(settings.home).login != "password":
         click.echo("`tidemark access login password` lets people log in with passwords.", err=True)
@@ -88,9 +88,9 @@ def user_list(ctx: click.Context, /, **home: Any) -> None:
 @click.pass_context
 def user_remove(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Remove NAME, whose sessions end at once."""
-    door = Door(_prepared(ctx, home).home)
-    door.people.remove(name)
-    _recorded(door, "person removed", name)
+    settings = _prepared(ctx, home)
+    Door(settings.home).people.remove(name)
+    _record(settings, "person removed", name)
     click.echo(f"removed {name}")
 
 
@@ -112,9 +112,9 @@ def key_add(
     ctx: click.Context, /, name: str, sites: tuple[str, ...], role: Role, expires: str | None, **home: Any
 ) -> None:
     """Make a key called NAME and print it, once: only its hash is kept."""
-    door = Door(_prepared(ctx, home).home)
-    key = door.keys.add(name, role, sites, _seconds(expires))
-    _recorded(door, "key made", name)
+    settings = _prepared(ctx, home)
+    key = Door(settings.home).keys.add(name, role, sites, _seconds(expires))
+    _record(settings, "key made", name)
     click.echo(key)
 
 
@@ -133,9 +133,9 @@ def key_list(ctx: click.Context, /, **home: Any) -> None:
 @click.pass_context
 def key_revoke(ctx: click.Context, /, name: str, **home: Any) -> None:
     """End the key NAME at once."""
-    door = Door(_prepared(ctx, home).home)
-    door.keys.revoke(name)
-    _recorded(door, "key revoked", name)
+    settings = _prepared(ctx, home)
+    Door(settings.home).keys.revoke(name)
+    _record(settings, "key revoked", name)
     click.echo(f"revoked {name}")
 
 
@@ -161,12 +161,13 @@ def share_add(
     embed: bool, embed_in: tuple[str, ...], **home: Any,
 ) -> None:  # fmt: skip
     """Share a page of a site, and print its address on the dashboard's server, once."""
-    door = Door(_prepared(ctx, home).home)
+    settings = _prepared(ctx, home)
+    door = Door(settings.home)
     password = door.people.hashed(_password(password_stdin)) if password_stdin else ""
     token = door.shares.add(
         Share.of(site, page, filters, password, embed=embed, embed_in=embed_in), _seconds(expires)
     )
-    _recorded(door, "share made", f"{page} of {site}")
+    _record(settings, "share made", f"{page} of {site}")
     click.echo(f"/share/{token}")
 
 
@@ -185,9 +186,9 @@ def share_list(ctx: click.Context, /, **home: Any) -> None:
 @click.pass_context
 def share_revoke(ctx: click.Context, /, share: str, **home: Any) -> None:
     """End SHARE at once: an id as `share list` shows it, or an address."""
-    door = Door(_prepared(ctx, home).home)
-    id = door.shares.revoke(share.rpartition("/")[2])
-    _recorded(door, "share revoked", id)
+    settings = _prepared(ctx, home)
+    id = Door(settings.home).shares.revoke(share.rpartition("/")[2])
+    _record(settings, "share revoked", id)
     click.echo(f"revoked {id}")
 
 
@@ -239,12 +240,10 @@ def _seconds(text: str | None) -> float | None:
     return None if text is None else duration(text).total_seconds()
 
 
-def _recorded(door: Door, what: Any, object: str) -> None:
-    try:
-        door.audit.record(None, what, object)
-        door.audit.write()
-    except OSError as error:
-        raise InputError(f"{door.audit.path} cannot be written: {error}", "Make it writable.") from error
+def _record(settings: Settings, what: Any, object: str) -> None:
+    audit = audit_of(settings)
+    audit.record(None, what, object)
+    audit.write()
 
 
 def _until(ends_at: datetime | None) -> str:

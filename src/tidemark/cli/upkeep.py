@@ -261,8 +261,8 @@ def forget_command(
     --prove reads every file of the home, Parquet and Kafka's records decoded, and names those that still have the
     visitor's id, or the address in any spelling.
     """
-    from tidemark.access.audit import Audit
     from tidemark.operate.savepoints import savepoints
+    from tidemark.service.access import audit_of
     from tidemark.service.forget import forget_all_of, forget_visitor, found_still
 
     if site and (visitor or address or prove):
@@ -271,7 +271,7 @@ def forget_command(
     done = (
         forget_all_of(settings, site) if site else forget_visitor(settings, visitor=visitor, address=address)
     )
-    audit = Audit.of_home(settings.home)
+    audit = audit_of(settings)
     # Not whom: the record must not have what was erased.
     audit.record(None, "forget", "a site" if site else "a visitor" if visitor else "an address")
     audit.write()

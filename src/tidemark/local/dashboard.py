@@ -56,6 +56,8 @@ def run_in_foreground(settings: Settings) -> None:
         **login,
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
+        "TIDEMARK_CATALOG": settings.lakehouse.catalog,
+        "TIDEMARK_SCHEMA": settings.lakehouse.schema,
         "TIDEMARK_DASHBOARD_EDITS": "yes" if may_edit else "no",
         ADDRESS: address,
         HOSTS: settings.dashboard.hosts,

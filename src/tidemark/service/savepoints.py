@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.access.audit import Audit
 from tidemark.operate import losses
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.pipeline import Pipeline
+from tidemark.service.access import audit_of
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
@@ -28,7 +28,7 @@ def restore_savepoint(
     saved = saved_tables(settings, name)
     if not other_key:
         replace(Pipeline.of(settings), lakehouse=saved).require_key()
-    audit = Audit.of_home(settings.home)
+    audit = audit_of(settings)
     newest = audit.rows() if into is None else None
     restored = restore(settings, name, into, partitions)
     if newest is not None:
