@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from tidemark.access.asking import HEADER, OWNER, Asking, verified
-from tidemark.access.audit import Audit, What
+from tidemark.access.audit import What, audit_of_home
 from tidemark.access.declared import access
 from tidemark.access.door import NOTHING, Door
 from tidemark.figures.declared import home_in
@@ -35,7 +35,7 @@ def record(what: What, object: str = "") -> None:
     """Records what whoever looks has done; nothing where nobody has to log in."""
     found = asking()
     if found.how != "none":
-        _audit().record(found, what, object)
+        audit_of_home(home_in(os.environ)).record(found, what, object)
 
 
 def administers() -> bool:
@@ -47,11 +47,6 @@ def administers() -> bool:
 def door(home: Path) -> Door:
     """The people, keys and shares of a home."""
     return Door(home)
-
-
-@st.cache_resource(show_spinner=False)
-def _audit() -> Audit:
-    return Audit.of_home(home_in(os.environ))
 
 
 def account() -> None:

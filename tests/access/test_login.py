@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -339,6 +341,34 @@ def test_in_a_catalog_the_warehouse_adds_the_rows(tmp_path: Path, monkeypatch: p
         "who": "ana", "role": "viewer", "address": "192.0.2.1", "what": "download", "object": "it's.csv",
         "outcome": "done",
     }  # fmt: skip
+
+
+def test_the_end_of_the_server_records_what_has_just_happened(door: Door) -> None:
+    with browser(door) as client:
+        log_in(client)
+    rows = door.audit.rows()
+    assert rows is not None and rows["what"].to_pylist() == ["login"]
+
+
+def test_the_end_of_the_server_waits_for_rows_that_are_being_written() -> None:
+    begun, go, written = Event(), Event(), list[tuple[Any, ...]]()
+
+    def insert(rows: Sequence[tuple[Any, ...]]) -> None:
+        begun.set()
+        go.wait(10)
+        written.extend(rows)
+
+    audit = Audit("", insert)
+    audit.record(None, "logout")
+    Thread(target=audit.write).start()
+    assert begun.wait(10)
+    end = Thread(target=audit.write)
+    end.start()
+    end.join(0.1)
+    assert end.is_alive() and not written
+    go.set()
+    end.join()
+    assert [row[4] for row in written] == ["logout"]
 
 
 def test_a_table_of_an_older_state_gets_the_newer_rows_back(door: Door) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import os
 import socket
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.errors import PlatformError
+from tidemark.cli.demo import run_demo
+from tidemark.errors import PlatformError, SettingError
 from tidemark.local import dashboard
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
@@ -86,6 +88,9 @@ def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make
     assert done.returncode == 2
     for said in ("0.0.0.0", "tidemark access login password", "tidemark access user add"):
         assert said in done.stderr
+    with pytest.raises(SettingError, match="tidemark access login password"):
+        run_demo(home.changed(dashboard_address="0.0.0.0"), io.StringIO())
+    assert not (home.run_directory / "broker.json").exists()
 
 
 def test_an_installation_without_the_app_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

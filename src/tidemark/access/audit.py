@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -68,6 +68,7 @@ class Audit:
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
     _refused: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    _writing: Lock = field(default_factory=Lock)
     _thread: Thread | None = None
 
     @classmethod
@@ -110,7 +111,11 @@ class Audit:
                 atexit.register(self.write)
 
     def write(self) -> None:
-        """Appends the rows that wait."""
+        """Appends the rows that wait, after those that another thread is writing."""
+        with self._writing:
+            self._write()
+
+    def _write(self) -> None:
         rows = []
         try:
             while True:
@@ -166,6 +171,12 @@ class Audit:
             since, number = now, 0
         self._refused[what] = (since, number + 1)
         return number + 1
+
+
+@cache
+def audit_of_home(home: Path) -> Audit:
+    """The one of a home in this process, so that the end of the server writes the rows of its pages, too."""
+    return Audit.of_home(home)
 
 
 def newest(rows: Rows) -> pd.DataFrame:

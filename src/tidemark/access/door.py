@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.access.asking import OWNER, Asking, Shared
-from tidemark.access.audit import Audit
+from tidemark.access.audit import Audit, audit_of_home
 from tidemark.access.database import Database
 from tidemark.access.declared import Access, access
 from tidemark.access.hosts import Allowed, allowed_names, is_loopback_name, values
@@ -81,7 +81,7 @@ class Door:
 
     @cached_property
     def audit(self) -> Audit:
-        return Audit.of_home(self.home)
+        return audit_of_home(self.home)
 
     @property
     def access(self) -> Access:

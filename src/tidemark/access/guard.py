@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from anyio import to_thread
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -51,7 +52,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, self._ending(send))
             return
         headers = [each for each in scope["headers"] if not each[0].lower().startswith(_OWN_HEADERS)]
         visit = _Visit({**scope, "headers": headers}, receive, send)
@@ -68,6 +69,17 @@ class Guard:
             await visit.pass_to(self._app)
         else:
             await visit.answer(answer)
+
+    def _ending(self, send: Send) -> Send:
+        """Sends the messages of the server's life; at its end the record of access has every row. A signal ends the
+        process right afterwards."""
+
+        async def ending(message: Message) -> None:
+            if message["type"] == "lifespan.shutdown.complete":
+                await to_thread.run_sync(self._door.audit.write)
+            await send(message)
+
+        return ending
 
     def _refused(self, scope: Scope) -> Response | None:
         """The answer to a request that no login would help."""

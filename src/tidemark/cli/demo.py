@@ -41,8 +41,8 @@ def run_demo(
 
     A running Kafka, the home's own broker or the one in the settings, is used and left running.
     Returns the exit status, 1 if tables were wrong after a kill. Raises PlatformError for missing requirements of the
-    machine, HomeBusyError if the home is in use, and KafkaError if the Kafka in the settings does not answer. It has
-    started nothing then.
+    machine, HomeBusyError if the home is in use, KafkaError if the Kafka in the settings does not answer, and
+    SettingError for an address where everybody could see the dashboard. It has started nothing then.
     """
     require_java()
     prepare_home(settings)
@@ -59,6 +59,7 @@ def run_demo(
             kafka.require_reachable(settings.kafka, timeout=10)
         if with_dashboard:
             dashboard.check_port(settings.dashboard)
+            dashboard.check_login(settings)
         demo_settings.declare(settings)
         # Done here, where progress can be shown, not in the parts.
         spark_jars(settings.java)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import HTTPError
 
-from tidemark.access.declared import LOGIN, access
+from tidemark.access.declared import LOGIN, Login, access
 from tidemark.access.door import ADDRESS, HOSTS, require_login
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
@@ -32,12 +32,8 @@ def run_in_foreground(settings: Settings) -> None:
         raise PlatformError("Streamlit is not installed", "Install it: pip install 'tidemark[dashboard]'.")
     prepare_home(settings)
     check_port(settings.dashboard)
-    login = {LOGIN: settings.dashboard.login} if settings.dashboard.login else {}
-    access_now = access(settings.home, login)
-    require_login(access_now, settings.dashboard.address)
-    may_edit = settings.dashboard.may_edit or (
-        settings.dashboard.edits == "auto" and access_now.login != "none"
-    )
+    login = check_login(settings)
+    may_edit = settings.dashboard.may_edit or (settings.dashboard.edits == "auto" and login != "none")
     address = settings.dashboard.address
     port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.
@@ -53,7 +49,7 @@ def run_in_foreground(settings: Settings) -> None:
     environment = {
         **KEEPING_MEMORY,
         **os.environ,
-        **login,
+        **_given_login(settings),
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
         "TIDEMARK_CATALOG": settings.lakehouse.catalog,
@@ -105,6 +101,18 @@ def is_healthy(settings: Settings) -> bool:
         return error.code == UNAUTHORIZED
     except OSError:
         return False
+
+
+def check_login(settings: Settings) -> Login:
+    """How people log in. Raises SettingError for an address where everybody could see everything."""
+    found = access(settings.home, _given_login(settings))
+    require_login(found, settings.dashboard.address)
+    return found.login
+
+
+def _given_login(settings: Settings) -> dict[str, str]:
+    """The login of the settings as an environment variable, which would take precedence over the file; else nothing."""
+    return {LOGIN: settings.dashboard.login} if settings.dashboard.login else {}
 
 
 def check_port(settings: DashboardSettings) -> None:
