@@ -19,6 +19,7 @@ from benchmarks import (
     answers,
     cluster,
     costs,
+    dashboard,
     drain,
     first_look,
     freshness,
@@ -47,9 +48,9 @@ class Benchmark:
     quick: Mapping[str, Any]
     full: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, size: str) -> list[Figure]:
+    def run(self, size: str, **more: Any) -> list[Figure]:
         other = {"quick": self.quick, "full": self.full}.get(size, {})
-        return self.measure(**{**self.usual, **other})
+        return self.measure(**{**self.usual, **other, **more})
 
 
 BENCHMARKS = {
@@ -93,6 +94,12 @@ BENCHMARKS = {
         quick={"seconds": 20, "warm_up": 15},
         full={"seconds": 600},
     ),
+    "dashboard": Benchmark(
+        dashboard.measure,
+        {"lines": 2_000_000, "rounds": 3, "runs": 5, "viewers": 20, "seconds": 60},
+        quick={"lines": 100_000, "rounds": 1, "runs": 1, "viewers": 3, "seconds": 10, "ranges": ("24h",)},
+        full={"lines": 20_000_000},
+    ),
     "growth": Benchmark(
         growth.measure, {"lines": 2_000_000}, quick={"lines": 100_000}, full={"lines": 20_000_000}
     ),
@@ -132,14 +139,16 @@ def main() -> None:
         help="as long as the targets ask for: hours",
     )
     parser.add_argument("--only", choices=BENCHMARKS, help="run one of them")
+    parser.add_argument("--home", help="directory where `dashboard` keeps its lakehouse, to measure it again")
     arguments = parser.parse_args()
+    kept = {"dashboard": {"home": arguments.home or ""}}
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     print(machine)
     figures: list[Figure] = []
     for name in [arguments.only] if arguments.only else [n for n in BENCHMARKS if n not in ONLY_WHEN_NAMED]:
         begun = time.monotonic()
         print(f"== {name}", end="", flush=True)
-        figures += BENCHMARKS[name].run(arguments.size)
+        figures += BENCHMARKS[name].run(arguments.size, **kept.get(name, {}))
         print(f", {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{'figure':<52} {'min':>12} {'median':>12} {'max':>12}")
     for figure in figures:

@@ -80,10 +80,12 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
     return figures
 
 
-def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -> None:
+def write(
+    log: Path, lines: int, *, start: int = START, seconds: int = 0, visitors: int = 100_000
+) -> None:
     """Writes a log of this many lines over `seconds` of event time; default: 500 lines per second."""
     over = seconds or lines // 500
-    traffic = Traffic(start=START, rate=lines / over, seconds=over, seed=1, visitors=visitors)
+    traffic = Traffic(start=start, rate=lines / over, seconds=over, seed=1, visitors=visitors)
     left = lines
     with log.open("wb") as file:
         for block in blocks(traffic, truth=False):
