@@ -101,14 +101,18 @@ def main() -> None:
     asking = who.asking()
     shared = asking.shared
     if asking.right.sites == frozenset():
-        st.info("Nobody is logged in, or may see nothing here.", icon=who.LOCK)
+        st.info("Nobody is logged in, or may see nothing here. Log in, or ask an admin.", icon=who.LOCK)
         return
     reader = data.shared_reader(asking.right)
     chosen = Filters()
 
     def run(page: Page) -> None:
         if page.whole and not asking.right.has_site(None):
-            st.info("Only those who may see all sites see this page.", icon=who.LOCK)
+            st.info(
+                "This page is about all sites together. You may see some of them: choose another page, or ask an admin "
+                "for the right to all sites.",
+                icon=who.LOCK,
+            )
         else:
             page.draw(reader, chosen)
 

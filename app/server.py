@@ -3,9 +3,16 @@ the environment. Pages, the HTTP API and MCP are its routes."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Thread
 
+from dashboard.based import Based
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from streamlit.starlette import App
 
 from tidemark.access.door import Door
@@ -14,9 +21,33 @@ from tidemark.access.routes import routes
 from tidemark.api import http
 from tidemark.api.answers import Answers
 
+
+async def pulse(request: Request) -> Response:
+    """The states of tables, for the browsers of pages that are open."""
+    from dashboard.pulse import answer  # loaded by then
+
+    found: Response = await answer(request)
+    return found
+
+
+def load() -> None:
+    """Imports what the pages need."""
+    from dashboard import ahead
+
+    ahead.load()
+
+
+@asynccontextmanager
+async def loading(app: App) -> AsyncIterator[None]:
+    """Loads the pages beside the first browser, which meanwhile loads their scripts."""
+    Thread(target=load, daemon=True, name="load").start()
+    yield
+
+
 door = Door.of()
 app = App(
     Path(__file__).with_name("main.py"),
-    routes=[*routes(door), *http.routes(door, Answers())],
-    middleware=[Middleware(Guard, door=door)],
+    lifespan=loading,
+    routes=[*routes(door), *http.routes(door, Answers()), Route("/pulse", pulse)],
+    middleware=[Middleware(Guard, door=door), Middleware(Based)],
 )

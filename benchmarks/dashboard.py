@@ -35,7 +35,13 @@ from tidemark.settings import Settings
 RECENT = 20_000
 HOUR = 3600
 _PATIENCE_SECONDS = 120.0
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--window-size=1280,900",
+)
 # Addresses of the pages and the modules of their panels, in the order of the navigation.
 PAGES = {
     "/": "overview", "/live": "live", "/sources": "sources", "/pages": "pages", "/countries": "countries",
@@ -229,7 +235,14 @@ def _reference(app: Path, rounds: int, runs: int, seconds: int) -> list[Figure]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+    command += [
+        "--server.address",
+        "127.0.0.1",
+        "--server.headless",
+        "true",
+        "--browser.gatherUsageStats",
+        "false",
+    ]
     url, label = f"http://127.0.0.1:{port}", "reference: a metric and a chart"
     clicks, fresh, starts = Seen(), Seen(), []
     with _browser() as browser:

@@ -80,9 +80,7 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
     return figures
 
 
-def write(
-    log: Path, lines: int, *, start: int = START, seconds: int = 0, visitors: int = 100_000
-) -> None:
+def write(log: Path, lines: int, *, start: int = START, seconds: int = 0, visitors: int = 100_000) -> None:
     """Writes a log of this many lines over `seconds` of event time; default: 500 lines per second."""
     over = seconds or lines // 500
     traffic = Traffic(start=start, rate=lines / over, seconds=over, seed=1, visitors=visitors)

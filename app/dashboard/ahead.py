@@ -1,9 +1,11 @@
-"""Unites the visitors of past days before somebody looks at them: for a month of twenty million requests that takes a
-second or two, and days that are over hardly change."""
+"""What is done before somebody looks at a page: its libraries are loaded, and the visitors of past days united. For a
+month of twenty million requests that takes a second or two, and days that are over hardly change."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
@@ -18,10 +20,18 @@ from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
 
+from . import panels
 from .data import shared_unions
 
 DAYS = timedelta(days=31)
 _NICE = 10
+
+
+def load() -> None:
+    """Imports the pages, and what they import only when they are drawn."""
+    for module in pkgutil.iter_modules(panels.__path__, f"{panels.__name__}."):
+        importlib.import_module(module.name)
+    import deltalake  # noqa: F401
 
 
 def begin(reader: Reader) -> None:

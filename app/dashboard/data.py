@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -55,6 +57,29 @@ def shared_unions() -> UnionCache:
     return UnionCache()
 
 
+# The versions at which the tables of the present panel were read.
+_SEEN: ContextVar[dict[str, Version | None] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def seeing(seen: dict[str, Version | None]) -> Iterator[None]:
+    """Records the tables that are read meanwhile, each at the version before its first read."""
+    token = _SEEN.set(seen)
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
+
+
+def _versions(reader: Reader, tables: Sequence[str]) -> tuple[Version | None, ...]:
+    found = tuple(map(reader.version, tables))
+    seen = _SEEN.get()
+    if seen is not None:
+        for table, version in zip(tables, found, strict=True):
+            seen.setdefault(table, version)
+    return found
+
+
 @dataclass(frozen=True)
 class Remembered:
     """The `Rows` of the pages: an answer is remembered until a table of its query has another version."""
@@ -66,7 +91,7 @@ class Remembered:
         return shared_unions()
 
     def __call__(self, q: Query) -> pd.DataFrame:
-        versions = tuple(map(self.reader.version, q.tables()))
+        versions = _versions(self.reader, list(q.tables()))
         return _rows(self.reader, self.reader.label, repr(q), q, versions)
 
 
@@ -80,7 +105,7 @@ def remembered(
 ) -> T:
     """What `make` gives, remembered under the key until one of the tables has another version. A `large` result, which
     nobody may change, is not copied; only the last two are kept, for a minute."""
-    versions = tuple(map(reader.version, tables))
+    versions = _versions(reader, tables)
     found: T = (_large if large else _copied)(reader, reader.label, key, versions, make)
     return found
 

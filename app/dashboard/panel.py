@@ -18,24 +18,31 @@ from tidemark.figures.extents import Extent
 from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition
-from tidemark.figures.reader import MissingTableError, Reader, ReadError
+from tidemark.figures.reader import MissingTableError, Reader, ReadError, Version
 from tidemark.figures.selection import Selection
-from tidemark.figures.text import duration, plain, shown
+from tidemark.figures.text import plain, shown
 from tidemark.figures.zones import floor
 
-from . import clock, data, who
+from . import clock, data, pulse, who
 from .controls import actions
 from .filters import Filters, Span
 
 log = logging.getLogger("tidemark.dashboard")
 
-# How often panels look for a new table version, in seconds: those about now, and the others.
+# Seconds that a panel stays as it is although its tables have changed: those about now, and the others.
 LIVE = 2.0
 CALM = 6.0
-# Seconds between updates of panels whose figures are by hour or by day.
+# Those whose figures are by hour or by day.
 SELDOM = 30.0
+# The range moves with the clock, and with it the figures: a panel about now, or of a short range, is drawn again with
+# every minute, any other with every fifth.
+MINUTE = 60
+SHORT = ("15m", "1h")
+# Seconds. A page on which nothing runs by itself would not come back after the server was started again.
+AGAIN = 600.0
 # A panel whose tables are this much older than the page says as of when it is.
 OLDER = timedelta(seconds=60)
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def panel(
         written = functools.partial(_written, figure) if figure is not None else query
         key = f"{body.__module__.rsplit('.', 1)[-1]}-{body.__name__}"
 
-        @st.fragment(run_every=every)
+        @st.fragment
         @functools.wraps(body)
         def draw(reader: Reader, filters: Filters) -> None:
             actions.apply()
@@ -124,19 +131,25 @@ def panel(
                 look = Look(reader, filters, clock.now(), key, title)
                 if not bare:
                     look = replace(look, tools=_heading(title, help, look, requests, written))
+                seen: dict[str, Version | None] = {}
                 try:
-                    _say_incomplete(reader, tables)
-                    body(look)
+                    with data.seeing(seen):
+                        _say_incomplete(reader, tables)
+                        body(look)
                     _say_older(look, tables)
                 except MissingTableError as error:
-                    st.caption(f"No data yet: {plain(str(error))}.")
+                    st.caption(
+                        f"No data yet: {plain(str(error))}. A running pipeline makes it: tidemark run."
+                    )
                 except ForbiddenError as error:
-                    st.caption(f"{who.LOCK} {plain(str(error))}.")
+                    st.caption(f"{who.LOCK} {plain(str(error))}. An admin can give you the right.")
                 except ReadError as error:
                     st.warning(plain(str(error)), icon=":material/error:")
                 except Exception:
                     log.exception("panel %s failed", key)
                     st.error("This panel could not be drawn; the dashboard's log has the reason.")
+                turn = MINUTE if every == LIVE or filters.preset in SHORT else 5 * MINUTE
+                pulse.follow(reader, key, tables, seen, every, turn)
             log.debug("panel %s took %.3f s", key, time.perf_counter() - begun)
 
         return draw
@@ -228,10 +241,16 @@ NOTHING = "Nothing in this range."
 
 
 def nothing(message: str = NOTHING, look: Look | None = None) -> None:
-    """What a panel shows in place of an empty chart or table; with the filters of a `look`, if there are any."""
+    """What a panel shows in place of an empty chart or table. With a `look`, it says what to change: the filters, if
+    there are any, or else the range."""
     if look is not None and look.filters.conditions:
         filters = shown(" and ".join(map(str, look.filters.conditions)))
-        message = f"Nothing in this range passes {filters}. Remove a filter at the top of the page."
+        if message == NOTHING:
+            message = f"Nothing in this range passes {filters}. Remove a filter at the top of the page."
+        else:
+            message = f"{message} Only what passes {filters} is counted here; remove a filter at the top of the page."
+    elif look is not None and message == NOTHING:
+        message += " Choose a longer one at the top of the page."
     st.text(message)
 
 
@@ -245,25 +264,26 @@ def _say_older(look: Look, tables: tuple[str, ...]) -> None:
         st.caption(plain(f"As of {clock.stamp(max(late), zone, look.now)} {zone}"))
 
 
-@st.fragment(run_every=LIVE)
+@st.fragment(run_every=AGAIN)
 def freshness(reader: Reader, filters: Filters) -> None:
     """As of when the page is and how far behind, once for all its panels."""
     look = Look(reader, filters, clock.now(), "freshness")
     zone = filters.zone
-    parts = []
+    parts: list[tuple[str, float | None, str]] = []
+    seen: dict[str, Version | None] = {}
     try:
+        with data.seeing(seen):
+            event = look.extent.newest
         versions = [v for v in map(reader.version, data.FIRST) if v is not None]
-        event = look.extent.newest
     except ReadError:
         return  # the panels say so
     if versions:
         newest = max(v.committed_at for v in versions)
-        age = max(look.now - newest, timedelta(0)).total_seconds()
-        parts.append(f"As of {clock.stamp(newest, zone, look.now)} {zone}, {duration(round(age))} ago")
+        parts.append((f"As of {clock.stamp(newest, zone, look.now)} {zone}, ", newest.timestamp(), " ago"))
     if event is not None:
-        behind = max(look.now - event, timedelta(0)).total_seconds()
-        if behind < 86_400:
-            parts.append(f"newest line {duration(round(behind))} behind")
+        if look.now - event < DAY:
+            parts.append(("newest line ", event.timestamp(), " behind"))
         else:
-            parts.append(f"newest line {clock.stamp(event, zone, look.now)}")
-    st.caption(plain(" · ".join(parts)).replace("\\·", "·"))
+            parts.append((f"newest line {clock.stamp(event, zone, look.now)}", None, ""))
+    pulse.line("ages", parts)
+    pulse.follow(reader, look.key, data.FIRST, seen, LIVE, 5 * MINUTE)

@@ -8,7 +8,8 @@ import streamlit as st
 
 from tidemark.figures.reader import Reader, ReadError
 
-from . import demo
+from . import demo, pulse
+from .panel import LIVE, MINUTE
 
 # A page has data if any of these tables has rows.
 TABLES = ("gold/visitors_by_country", "gold/traffic", "silver/rejected", "quality/progress")
@@ -25,11 +26,12 @@ def has_data(reader: Reader) -> bool:
     return False
 
 
-@st.fragment(run_every=2.0)
+@st.fragment
 def empty_state(reader: Reader) -> None:
     """Explains how to import data, and becomes the dashboard once there is some."""
     if has_data(reader):
         st.rerun(scope="app")
+    pulse.follow(reader, "empty", TABLES, {}, LIVE, MINUTE)
     demo.intro(reader)
     with st.container(border=True, key="empty-state"):
         st.subheader("No data yet", anchor=False)

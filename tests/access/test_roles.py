@@ -376,5 +376,7 @@ def test_nobody_sees_a_page_where_login_is_needed_and_no_guard_let_them_in(
     (tmp_path / "tidemark.toml").write_text('[access]\nlogin = "password"\n')
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     at = AppTest.from_file(MAIN, default_timeout=60).run()
-    assert [each.value for each in at.info] == ["Nobody is logged in, or may see nothing here."]
+    assert [each.value for each in at.info] == [
+        "Nobody is logged in, or may see nothing here. Log in, or ask an admin."
+    ]
     assert not at.title

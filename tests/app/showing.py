@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,4 +52,5 @@ def table(at: AppTest, *columns: str) -> Any:
 
 def listed(at: AppTest, panel: str) -> list[str]:
     """The values of a top list, such as `overview-pages_panel`, in its order."""
-    return [re.sub(r"\\(.)", r"\1", b.label) for b in at.button if (b.key or "").startswith(f"row-{panel}-")]
+    lists = [json.loads(e.proto.json) for e in at.get("bidi_component") if f"-top-{panel}" in e.proto.id]
+    return [row["label"] for found in lists for row in found["rows"]]

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard.controls import preview
 from app.dashboard.controls.edit import EDITS
 from tests.app import tables
+from tests.app.recounted import Scene
 from tests.app.showing import show
-from tidemark.figures.declared import Goal, declared
+from tidemark.figures.declared import Declared, Goal, declared
+from tidemark.figures.extents import extents, of_site
 from tidemark.figures.selection import filters_of
 from tidemark.settings import load
 
@@ -109,6 +112,31 @@ def test_what_is_wrong_is_said_and_not_written(
     clicked(page, "Save", -1)
     assert said in page.error[0].value.replace("\\", "")
     assert (home / "tidemark.toml").read_text() == TEXT
+
+
+def test_a_form_says_what_a_definition_matches_before_it_is_saved(home: Path, scene: Scene) -> None:
+    rows, lines = scene
+    extent, none = of_site(extents(rows), None), Declared()
+    people = lines[~lines["bot"]]
+    number = people["path"].fillna("").str.startswith("/a").sum()
+    goal = preview.words(rows, "goals", {"path": "/a*"}, none, extent)
+    assert goal.startswith(f"Matches {number:,} requests in ") and goal.endswith("the last 7 days of data.")
+    mobile = (lines["device"] == "mobile").sum()
+    segment = preview.words(rows, "segments", {"filter": ["device=mobile"]}, none, extent)
+    assert segment == f"Matches {mobile:,} requests of the last 7 days of data."
+    funnel = preview.words(rows, "funnels", {"steps": ["/a", "/nosuch"]}, none, extent)
+    assert funnel.endswith(", then 0 visitors took the steps of the last 7 days of data.")
+
+    page = opened(home, "Goals")
+    page.text_input(key="def-goals-new0-path").set_value("[a-z")
+    clicked(page, "Preview", -1)
+    assert [error.value for error in page.error] == [
+        "the path '\\[a\\-z' matches nothing; begin it with / or \\*"
+    ]
+    page.text_input(key="def-goals-new0-path").set_value("/")
+    clicked(page, "Preview", -1)
+    assert len(page.info) + len(page.error) == 1 and "begin it with" not in str(page.error)
+    assert (home / "tidemark.toml").read_text() == TEXT, "nothing was saved"
 
 
 def test_a_goal_that_a_funnel_needs_is_not_removed(home: Path) -> None:

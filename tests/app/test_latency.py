@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -102,6 +103,28 @@ def test_slowest_pages(scene: Scene, filters: tuple[str, ...]) -> None:
     for row in found.itertuples():
         assert row.p95 == pytest.approx(nearest_rank(wanted.get_group(row.path), 95), rel=0.0501, abs=1e-6)
     assert list(found["p95"]) == sorted(found["p95"], reverse=True)
+
+
+@pytest.mark.parametrize("filters", [(), ("country=DE",)])
+def test_hours_in_which_a_page_was_slower_than_in_its_others(scene: Scene, filters: tuple[str, ...]) -> None:
+    rows, lines = scene
+    selection = select(*filters, hours=(5, 50))
+    kept = inside(lines, selection, *filters)
+    kept = kept[~kept["bot"] & ~kept["asset"] & (kept["status"] < 400)].dropna(subset="duration_us")
+
+    found = latency.slow_hours(rows, selection, least=2)
+
+    again = latency.slow_hours(rows, replace(selection, recount=True), least=2)
+    pd.testing.assert_frame_equal(found, again, check_dtype=False)
+    assert len(found)
+    hours = kept.groupby([kept["path"].fillna(""), kept["event_time"].dt.floor("h")])["duration_us"]
+    for row in found.itertuples():
+        of_page = {hour: times for (path, hour), times in hours if path == row.path and len(times) > 1}
+        p95s = {hour: nearest_rank(times, 95) for hour, times in of_page.items()}
+        assert row.timed == len(of_page[row.bin])
+        assert row.p95 == pytest.approx(p95s[row.bin], rel=0.0501, abs=1e-6)
+        assert row.usual == pytest.approx(float(np.median(list(p95s.values()))), rel=0.0501, abs=1e-6)
+        assert row.times == row.p95 / row.usual >= 2 and 1 <= row.hours < len(p95s)
 
 
 def test_every_duration_has_the_same_bucket_by_logarithm_and_by_whole_bounds(tmp_path: Path) -> None:

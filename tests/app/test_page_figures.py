@@ -173,12 +173,17 @@ def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:
     )
 
 
-def test_a_click_filters_and_a_panel_opens_its_requests(home: Path) -> None:
-    page = show("overview", home, preset="all")
+@pytest.mark.parametrize("page", ["overview", "performance", "sessions", "errors"])
+def test_a_page_that_is_filtered_to_nothing_says_which_filter_to_remove(home: Path, page: str) -> None:
+    at = show(page, home, preset="all", filters=("path=/nosuch",))
 
-    next(b for b in page.button if b.key == "row-overview-pages_panel-1-value").click().run()
-    path = pages.pages(Direct(DeltaReader(home)), Selection(), 2)["path"][1]
-    assert page.session_state["choice"].filters == (f"path={path}",)
+    said = [text.value for text in at.text if "passes path=/nosuch" in text.value]
+    assert said and all("emove a filter at the top of the page." in text for text in said)
+    assert not at.error and not at.warning
+
+
+def test_a_panel_opens_its_requests(home: Path) -> None:
+    page = show("overview", home, preset="all")
 
     next(b for b in page.button if b.key == "requests-overview-devices_panel").click().run()
     opened = page.session_state["opened"]

@@ -378,6 +378,9 @@ def test_pipeline_without_late_or_rejected_lines(tmp_path: Path) -> None:
         "errors",
         "countries",
         "sessions",
+        "networks",
+        "goals",
+        "retention",
         "quality",
         "pipeline",
     ],
@@ -386,7 +389,7 @@ def test_missing_tables_are_one_line_in_their_panels(tmp_path: Path, page: str) 
     at = show(page, tmp_path)
 
     assert not at.error and not at.warning
-    assert any("No data yet" in c.value for c in at.caption)
+    assert any("No data yet" in c.value and "tidemark run" in c.value for c in at.caption)
 
 
 def test_a_corrupt_table_is_a_message_in_its_panels_only(tmp_path: Path) -> None:

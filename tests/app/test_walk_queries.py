@@ -92,10 +92,14 @@ def test_retention(home: Path, selection: Selection, by: retention.By) -> None:
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
-@pytest.mark.parametrize("page, backward", [(None, False), ("/a", False), ("/a*", True)])
-def test_paths(home: Path, selection: Selection, page: str | None, backward: bool) -> None:
-    wanted = paths.paths(Direct(DeltaReader(home)), selection, page, backward=backward)
-    found = run(home, walk_queries.paths(selection, page, str(home / "tables"), backward=backward))
+@pytest.mark.parametrize(
+    "page, backward, folded",
+    [(None, False, False), ("/a", False, False), ("/a*", True, False), ("/a/*", False, True)],
+)
+def test_paths(home: Path, selection: Selection, page: str | None, backward: bool, folded: bool) -> None:
+    how = {"backward": backward, "folded": folded}
+    wanted = paths.paths(Direct(DeltaReader(home)), selection, page, **how)
+    found = run(home, walk_queries.paths(selection, page, str(home / "tables"), **how))
     for level, sheet in enumerate(wanted.levels):
         shown = sheet[~sheet["path"].isin([paths.OTHER, paths.LEFT])]
         of_level = found[found["level"] == level]

@@ -123,6 +123,26 @@ def test_a_funnel_has_two_to_eight_steps_and_a_duration() -> None:
         duration("soon")
 
 
+@pytest.mark.parametrize(
+    "path, folder",
+    [
+        ("/", "/"),
+        ("/a", "/a"),
+        ("/a/", "/a/"),
+        ("/a/b", "/a/*"),
+        ("/a/b/c", "/a/*"),
+        ("//a", "//a"),
+        ("", ""),
+        ("a/b", "a/b"),
+    ],
+)
+def test_pages_of_a_folder_are_one_step(path: str, folder: str) -> None:
+    assert paths.folder(path) == folder
+    made = [[(0, path), (1, path), (2, "/end")]]
+    folded = paths.Folders()(of(made))
+    assert paths.through(paths.places(folded), folded.paths).levels[0]["path"].tolist() == [folder]
+
+
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("page", [None, "/cart"])
 def test_paths_equal_a_walk_by_hand_and_lose_nobody(page: str | None, backward: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ import streamlit as st
 
 from tidemark.figures.comparison import Change
 from tidemark.figures.counted import Counted
-from tidemark.figures.text import clipped, plain, shown
+from tidemark.figures.text import clipped, shown
 
 from .. import colors
 from ..panel import Look, nothing
@@ -18,6 +19,13 @@ from . import actions, compared
 
 ROWS = 7
 CHARACTERS = 80
+# One component: a list of Streamlit's own elements has four for each row, which cost more than the rest of a page.
+_list = st.components.v2.component(
+    "tidemark_toplist",
+    html='<ol class="toplist"></ol>',
+    js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
 
 
 def toplist(
@@ -46,25 +54,34 @@ def toplist(
         selection = look.selection(finest)
         changes = compared.of_rows(look, top, selection, counted)
     told = any(map(str, changes))
-    most = max(float(top[value].max()), 1.0)
-    color = colors.of([heading])[0]
-    key = f"row-{look.key}"
-    strength = "2e" if not colors.is_dark() else "38"
-    bars = [
-        f".st-key-{key}-{i} {{background: linear-gradient(to right, {color}{strength} {share:.1f}%, "
-        f"transparent {share:.1f}%)}}"
-        for i, share in enumerate(100 * top[value].astype(float) / most)
-    ]
-    st.html(f"<style>{''.join(bars)}</style>")
-    with st.container(key=f"top-{look.key}", gap=None):
-        with st.container(horizontal=True, key=f"{key}-head", gap="small"):
-            st.caption(heading, text_alignment="right", width="stretch")
-            if told:
-                st.caption("Change", text_alignment="right", help=compared.help_of(look, selection), width=88)
-        records: list[dict[str, Any]] = top.to_dict("records")  # type: ignore[assignment]
-        for i, row in enumerate(records):
-            change = changes[i].short if told else None
-            _row(row, i, key, field, value, row[column or field], named, change)
+    shares = 100 * top[value].astype(float) / max(float(top[value].max()), 1.0)
+    records: list[dict[str, Any]] = top.to_dict("records")  # type: ignore[assignment]
+    key = f"top-{look.key}"
+
+    def add() -> None:
+        actions.add_texts(str(st.session_state[key]["picked"]))
+
+    _list(
+        key=key,
+        data={
+            "label": look.title,
+            "heading": heading,
+            "changed": told,
+            "against": compared.help_of(look, selection) if told else "",
+            "color": colors.of([heading])[0] + ("38" if colors.is_dark() else "2e"),
+            "rows": [
+                {
+                    "label": clipped(shown(named(row[column or field])), CHARACTERS) or "(none)",
+                    "filter": str(actions.is_filter(field, row[column or field])),
+                    "count": f"{int(row[value]):,}",
+                    "change": changes[i].short if told else "",
+                    "share": f"{share:.1f}%",
+                }
+                for i, (row, share) in enumerate(zip(records, shares, strict=True))
+            ],
+        },
+        on_picked_change=add,
+    )
     if whole is not None and len(frame) > rows:
         st.button(
             f"All {len(frame):,}" if len(frame) < 1000 else "All",
@@ -75,23 +92,3 @@ def toplist(
             args=(whole,),
         )
     return None
-
-
-def _row(
-    row: dict[str, Any], i: int, key: str, field: str, value: str, raw: Any, named: Callable[[Any], str],
-    change: str | None,
-) -> None:  # fmt: skip
-    label = clipped(shown(named(raw)), CHARACTERS)
-    with st.container(horizontal=True, key=f"{key}-{i}", vertical_alignment="center", gap="small"):
-        st.button(
-            plain(label) or "(none)",
-            key=f"{key}-{i}-value",
-            type="tertiary",
-            help=plain(f"Filter: {actions.is_filter(field, raw)}"),
-            on_click=actions.add_filter,
-            args=(actions.is_filter(field, raw),),
-            width="stretch",
-        )
-        st.markdown(f"{int(row[value]):,}", width="content")
-        if change is not None:
-            st.markdown(plain(change), text_alignment="right", width=72)

@@ -57,7 +57,7 @@ def ai_panel(look: Look) -> None:
 
     found = ai(selection)
     if found.empty:
-        return nothing("No AI crawler, and no visit from an assistant, in this range.")
+        return nothing("No AI crawler, and no visit from an assistant, in this range.", look)
 
     def sums(each: Selection) -> dict[str, float | None]:
         counts = ai(each)
@@ -91,7 +91,7 @@ def ai_panel(look: Look) -> None:
 def operators_panel(look: Look) -> None:
     found = bots.ai_operators(look.rows, look.selection(HOUR)).head(LISTED)
     if found.empty:
-        return nothing("No AI operator in this range.")
+        return nothing("No AI operator in this range.", look)
     table = found.assign(
         operator=[clipped(shown(name), NAME_SHOWN) for name in found["operator"]],
         bots=[", ".join(map(shown, names)) for names in found["bots"]],
@@ -120,7 +120,7 @@ def operator_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     found = bots.ai_operators(look.rows, selection).head(LISTED)
     if found.empty:
-        return nothing("No AI operator in this range.")
+        return nothing("No AI operator in this range.", look)
     operator = st.selectbox(
         "Operator", list(found["operator"]), key="ai-operator", format_func=shown, width=240
     )

@@ -87,7 +87,7 @@ def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     found = bots.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing("No bot in this range.")
+        return nothing("No bot in this range.", look)
     moved.offer(look, selection, "bot_requests")
     stacked(
         look, found, "bot_kind", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
@@ -111,7 +111,7 @@ def who_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     found = bots.bots(look.rows, selection, LISTED)
     if found.empty:
-        return nothing("No bot in this range.")
+        return nothing("No bot in this range.", look)
     table = found.assign(
         bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in found["bot_name"]],
         bot_kind=[kind_name(k) or "(none)" for k in found["bot_kind"]],

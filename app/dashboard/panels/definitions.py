@@ -13,15 +13,16 @@ import streamlit as st
 from tidemark.errors import SettingError
 from tidemark.figures import notes
 from tidemark.figures.declared import FILE, GOAL, Declared, Kind, declared, of_right
-from tidemark.figures.reader import Reader
+from tidemark.figures.reader import Reader, ReadError, Version
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
 
-from .. import clock, data, who
-from ..controls import forms
+from .. import clock, data, pulse, who
+from ..controls import forms, preview
 from ..controls.edit import save, why_fixed
 from ..controls.forms import Field
-from ..filters import Filters
+from ..filters import HOUR, Filters
+from ..panel import CALM
 
 CHANGES_SHOWN = 10
 
@@ -37,8 +38,9 @@ class Part:
     applied: str
 
 
-# The key of the form that was not saved, and why.
+# The key of the form that was not saved, and why; and of the one to preview, and what it has.
 FAILED = "definitions-failed"
+PREVIEW = "definitions-preview"
 PARTS = {
     "Goals": Part(
         "goals", "goal", forms.GOAL,
@@ -89,7 +91,7 @@ def page(reader: Reader, filters: Filters) -> None:
             return
         fixed = why_fixed(home)
         _said()
-        _listed(home, part, found, sorted(data.extents(reader)), fixed)
+        _listed(reader, home, part, found, fixed)
         if fixed:
             st.info(plain(f"This page only shows the settings: {fixed}."), icon=":material/lock:")
         else:
@@ -110,22 +112,23 @@ def _elsewhere(reader: Reader, part: Part) -> None:
     )
 
 
-def _listed(home: Path, part: Part, found: Declared, sites: Sequence[str], fixed: str) -> None:
-    tables = found.of(part.kind)
+def _listed(reader: Reader, home: Path, part: Part, found: Declared, fixed: str) -> None:
+    tables, sites = found.of(part.kind), sorted(data.extents(reader))
     names = sorted({*tables, *sites}) if part.kind == "sites" else sorted(tables)
     if not names:
         st.text(f"No {part.one} is declared yet.")
     taken = {"site": sites, "metric": [f"{GOAL}{name}" for name in sorted(found.of("goals"))]}
     for number, name in enumerate(names):
-        _entry(home, part, name, tables.get(name, {}), taken, number, fixed)
+        _entry(reader, home, part, name, tables.get(name, {}), taken, number, fixed)
     if not fixed:
         version = st.session_state.get("definitions-saved", 0)
         key = f"def-{part.kind}-new{version}"
-        with st.expander(f"New {part.one}", icon=":material/add:", expanded=not names or _failed(key)):
-            _form(home, part, None, {}, taken, key)
+        with st.expander(f"New {part.one}", icon=":material/add:", expanded=not names or _open(key)):
+            _form(reader, home, part, None, {}, taken, key)
 
 
 def _entry(
+    reader: Reader,
     home: Path,
     part: Part,
     name: str,
@@ -140,8 +143,8 @@ def _entry(
         st.markdown(f"**{plain(name)}** · {plain(said)}")
         return
     form = f"{key}-{st.session_state.get('definitions-saved', 0)}"
-    with st.expander(f"**{plain(name)}** · {plain(said)}", expanded=_failed(form)):
-        _form(home, part, name, values, taken, form)
+    with st.expander(f"**{plain(name)}** · {plain(said)}", expanded=_open(form)):
+        _form(reader, home, part, name, values, taken, form)
         if part.kind == "sites" or not values:
             return
         if st.session_state.get("definitions-asked") == (part.kind, name):
@@ -157,6 +160,7 @@ def _entry(
 
 
 def _form(
+    reader: Reader,
     home: Path,
     part: Part,
     name: str | None,
@@ -168,15 +172,53 @@ def _form(
         if name is None:
             st.text_input("Name", key=f"{key}-name", placeholder="signup" if part.kind == "goals" else "")
         forms.draw(part.fields, values, key, taken)
-        if _failed(key):
-            st.error(plain(st.session_state[FAILED][1]), icon=":material/error:")
-        st.form_submit_button("Save", on_click=_save, args=(home, part, name, values, key))
+        failed, previewed = _of_form(FAILED, key), _of_form(PREVIEW, key)
+        if failed:
+            st.error(plain(failed), icon=":material/error:")
+        elif previewed:
+            _preview(reader, home, part, previewed)
+        with st.container(horizontal=True):
+            st.form_submit_button("Save", on_click=_save, args=(home, part, name, values, key))
+            if part.kind in preview.PREVIEWED:
+                st.form_submit_button(
+                    "Preview", on_click=_ask_preview, args=(part, values, key), type="tertiary",
+                    help="Count what this matches, without saving it.",
+                )  # fmt: skip
 
 
-def _failed(key: str) -> bool:
-    """Whether the form of this key was not saved; it stays open with the reason."""
-    found: tuple[str, str] = st.session_state.get(FAILED, ("", ""))
-    return found[0] == key
+def _of_form(kind: str, key: str) -> Any:
+    """What the session has of this kind for the form of this key."""
+    found: tuple[str, Any] = st.session_state.get(kind, ("", None))
+    return found[1] if found[0] == key else None
+
+
+def _open(key: str) -> bool:
+    """Whether the form was not saved, or is previewed: it stays open."""
+    return any(_of_form(kind, key) for kind in (FAILED, PREVIEW))
+
+
+def _ask_preview(part: Part, values: Mapping[str, Any], key: str) -> None:
+    """A callback: shows what the form's values match, or why they match nothing."""
+    state = st.session_state
+    state.pop(FAILED, None)
+    new = forms.read(part.fields, values, key)
+    try:
+        _require_paths(part.kind, new)
+    except SettingError as error:
+        state[FAILED] = (key, str(error))
+    else:
+        state[PREVIEW] = (key, new)
+
+
+def _preview(reader: Reader, home: Path, part: Part, values: Mapping[str, Any]) -> None:
+    with st.spinner("Counting …"):
+        try:
+            rows, extent = data.Remembered(reader), data.extent(reader, None)
+            words = preview.words(rows, part.kind, values, declared(home), extent)
+        except (SettingError, ReadError) as error:
+            st.error(plain(str(error)), icon=":material/error:")
+        else:
+            st.info(plain(words), icon=":material/visibility:")
 
 
 def _require_paths(kind: str, values: Mapping[str, Any]) -> None:
@@ -202,6 +244,7 @@ def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], k
         state[FAILED] = (key, f"Not saved: {error}")
         return
     state.pop(FAILED, None)
+    state.pop(PREVIEW, None)
     state["definitions-said"] = ("success", f"Saved {part.one} {given}.")
     state["definitions-saved"] = state.get("definitions-saved", 0) + 1
 
@@ -229,16 +272,19 @@ def _said() -> None:
         st.success(plain(text), icon=":material/check:")
 
 
-@st.fragment(run_every=6.0)
+@st.fragment
 def _changes(reader: Reader, filters: Filters) -> None:
     """What changed settings have done to the figures, as the pipeline noted it."""
-    found = notes.notes(data.Remembered(reader))
+    seen: dict[str, Version | None] = {}
+    with data.seeing(seen):
+        found = notes.notes(data.Remembered(reader))
     found = found[found["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
     with st.container(border=True, key="panel-definition-changes"):
         st.markdown(
             "##### What changes of settings did",
             help="Noted by the pipeline, and marked in charts over time.",
         )
+        pulse.follow(reader, "definition-changes", (), seen, CALM, HOUR)
         if found.empty:
             st.text("Nothing yet.")
             return

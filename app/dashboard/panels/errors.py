@@ -106,7 +106,7 @@ def missing_panel(look: Look) -> None:
     selection = look.selection()
     found = errors.errors(look.rows, selection, (404, 404), LISTED)
     if found.empty:
-        return nothing("No page was missing in this range.")
+        return nothing("No page was missing in this range.", look)
     # Without a condition on the path the query reads less, and few paths need none.
     paths = None if len(found) <= REFERRED else list(found["path"].head(REFERRED))
     came = errors.referrers(look.rows, selection, paths)
@@ -153,7 +153,7 @@ def broken_panel(look: Look) -> None:
     selection = look.selection()
     found = errors.errors(look.rows, selection, (500, 599), LISTED)
     if found.empty:
-        return nothing("No request failed at the server in this range.")
+        return nothing("No request failed at the server in this range.", look)
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],

@@ -94,7 +94,7 @@ def steps_panel(look: Look) -> None:
     unit = "Visitors" if asked.visitor else "Sessions"
     table = _counted(look, selection, asked)
     if not table["count"].iloc[0]:
-        return nothing(f"Nobody took the first step, {shown(asked.steps[0].pattern)}, in this range.")
+        return nothing(f"Nobody took the first step, {shown(asked.steps[0].pattern)}, in this range.", look)
     period = look.earlier(selection)
     before = None if period is None else _counted(look, period, asked)
     _tiles(table, before, unit)

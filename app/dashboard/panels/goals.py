@@ -209,7 +209,7 @@ def searches_panel(look: Look) -> None:
     selection = searches.whole_days(chosen)
     found = searches.searches(look.rows, selection, LISTED)
     if found.empty:
-        return nothing("Nobody searched on the site in this range.")
+        return nothing("Nobody searched on the site in this range.", look)
     table = _with_change(look, selection, found, "term", searches.searches_only)
     settings = {
         "term": st.column_config.TextColumn("Term", width=TEXT_WIDTH),
@@ -242,7 +242,7 @@ def downloads_panel(look: Look) -> None:
 
     found = searches.downloads(look.rows, selection, extensions, LISTED)
     if found.empty:
-        return nothing("No file was downloaded in this range.")
+        return nothing("No file was downloaded in this range.", look)
     table = _with_change(look, selection, found, "path", before)
     settings = {
         "path": st.column_config.TextColumn("File", width=TEXT_WIDTH),

@@ -69,6 +69,7 @@ def now_panel(look: Look) -> None:
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)
 
+    per_second = series["requests"].iloc[:-1] / 60
     cells = st.columns(4)
     cells[0].metric(
         "Visitors, last 5 minutes",
@@ -76,16 +77,15 @@ def now_panel(look: Look) -> None:
         border=True,
         chart_data=list(series["visitors"].iloc[:-1]),
         chart_type="area",
-        help="Distinct, without bots. The curve is the last half hour, per minute.",
+        help=f"Distinct, without bots. {_curve(series['visitors'].iloc[:-1])}",
     )
-    per_second = [n / 60 for n in series["requests"].iloc[:-1]]
     cells[1].metric(
         "Requests per second",
         f"{rate(recent, look.now):,.1f}",
         border=True,
-        chart_data=per_second,
+        chart_data=list(per_second),
         chart_type="area",
-        help="Over the last full minute; the curve is the last half hour.",
+        help=f"Over the last full minute. {_curve(per_second)}",
     )
     cells[2].metric(
         "Pageviews, last 5 minutes",
@@ -93,7 +93,7 @@ def now_panel(look: Look) -> None:
         border=True,
         chart_data=list(series["pageviews"].iloc[:-1]),
         chart_type="area",
-        help="The curve is the last half hour, per minute.",
+        help=_curve(series["pageviews"].iloc[:-1]),
     )
     cells[3].metric(
         "Newest line",
@@ -105,13 +105,18 @@ def now_panel(look: Look) -> None:
     )
 
 
+def _curve(values: pd.Series) -> str:
+    """What the small curve of a figure shows; it has no axes."""
+    return f"The curve is the last half hour, by minute: from {values.min():,.3g} to {values.max():,.3g}."
+
+
 @panel("Visitors by country in the last hour", COUNTRIES, every=LIVE, requests=PEOPLE)
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
     found = live.by_country(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing("No visitors in the last hour.")
+        return nothing("No visitors in the last hour.", look)
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}", most=TOP,
         selection=selection, field="country", named=country.name, height=340, zoom=False,

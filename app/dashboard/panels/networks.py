@@ -37,7 +37,7 @@ def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     found = networks.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing("No request from a network of the lists in this range.")
+        return nothing("No request from a network of the lists in this range.", look)
     stacked(
         look, found, "network", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
         selection=selection, field="network", named=str.capitalize,

@@ -26,6 +26,7 @@ from ..panel import Look, meaning, nothing, panel
 TABLES = (STEPS, SESSIONS)
 VIEWS = (VIEW,)
 ENTRY, FROM, BACK = "From the entry", "From a page", "Back from a page"
+FOLDED = "fold"
 SUGGESTED = 100
 PATH_SHOWN = 200
 SELDOM = 60.0
@@ -54,6 +55,10 @@ def page(reader: Reader, filters: Filters) -> None:
             disabled=_direction() == ENTRY,
             help="Paths begin at its first occurrence in a session. An asterisk stands for any characters.",
         )
+        st.toggle(
+            "Fold folders", key=FOLDED, bind="query-params",
+            help="All pages of a folder are one, such as /products/*, so that less is left to the others.",
+        )  # fmt: skip
     if _direction() != ENTRY and not _start():
         st.text("Choose the page at which the paths begin or end.")
         return
@@ -70,16 +75,22 @@ def _start() -> str | None:
     return None if _direction() == ENTRY or not found else str(found)
 
 
+def _folded() -> bool:
+    return bool(st.session_state.get(FOLDED))
+
+
 def _sql(look: Look) -> str:
-    return walk_queries.paths(look.selection(), _start(), look.reader.root, backward=_direction() == BACK)
+    return walk_queries.paths(
+        look.selection(), _start(), look.reader.root, backward=_direction() == BACK, folded=_folded()
+    )
 
 
 def _counted(look: Look, selection: Selection, shown_pages: int = paths.SHOWN) -> Paths:
-    start, backward = _start(), _direction() == BACK
-    key = f"paths {selection} {start} {backward} {shown_pages}"
+    start, backward, folded = _start(), _direction() == BACK, _folded()
+    key = f"paths {selection} {start} {backward} {folded} {shown_pages}"
     return data.remembered(
         look.reader, TABLES, key,
-        lambda rows: paths.paths(rows, selection, start, backward=backward, shown=shown_pages),
+        lambda rows: paths.paths(rows, selection, start, backward=backward, shown=shown_pages, folded=folded),
     )  # fmt: skip
 
 

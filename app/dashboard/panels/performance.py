@@ -8,9 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures import latency
+from tidemark.figures.comparison import Change
 from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
+from tidemark.figures.silver import REQUESTS
 from tidemark.figures.text import clipped, number, shown
 from tidemark.figures.zones import starts, window
 
@@ -19,7 +22,7 @@ from ..charts import chartdata, heat
 from ..charts.notemarks import note_marks, note_words
 from ..charts.timechart import timechart
 from ..controls import actions, compared
-from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions
+from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
 from .errors import path_filter
@@ -32,6 +35,13 @@ THRESHOLD = 0.5
 # A page's quantiles say little of fewer requests.
 LEAST = 10
 LISTED = 300
+# An hour is slow if its p95 is so many times that of the page's other hours.
+TIMES = 2.0
+SLOW_SHOWN = 50
+# A row of the heat map where shorter durations are left out.
+GAP = "⋮"
+# Tables of the figures of pages: with a filter they are counted from requests.
+COUNTED = (PAGES, REQUESTS)
 TIMED = (Where("duration_us", "is not null"),)
 UNTIMED = "No request in this range has a duration. Log formats with one: docs/formats.md."
 
@@ -39,6 +49,7 @@ UNTIMED = "No request in this range has a duration. Log formats with one: docs/f
 def page(reader: Reader, filters: Filters) -> None:
     summary_panel(reader, filters)
     quantiles_panel(reader, filters)
+    slow_panel(reader, filters)
     heat_panel(reader, filters)
     pages_panel(reader, filters)
 
@@ -77,7 +88,7 @@ def summary_panel(look: Look) -> None:
 
     found = compared.tiles(look, selection, figures, SUMMARY, place)
     if not found["timed"]:
-        nothing(UNTIMED)
+        nothing(UNTIMED, look)
 
 
 def _threshold(look: Look) -> float:
@@ -107,7 +118,7 @@ def quantiles_panel(look: Look) -> None:
 
     found = millis(selection)
     if found.empty:
-        return nothing(UNTIMED)
+        return nothing(UNTIMED, look)
     before = compared.over_time(look, compared.whole_hours(look, selection), span, millis)
     timechart(
         look, found, {"p50": "p50", "p95": "p95", "p99": "p99"}, span=span, unit="Milliseconds", number=",.1f",
@@ -121,10 +132,14 @@ def heat_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
     found = latency.heat(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing(UNTIMED)
+        return nothing(UNTIMED, look)
     found["when"] = look.wall(found["bin"]).dt.strftime("%m-%d %H:%M")
-    names = {low: f"{took(low)} – {took(high)}" for low, high in latency.rows_of(found)}
+    bounds = latency.rows_of(found)
+    names = {low: f"{took(low)} – {took(high)}" for low, high in bounds}
     found["took"] = found["low"].map(names)
+    ranges = list(names.values())
+    if len(bounds) > 1 and bounds[-1][1] < bounds[-2][0]:
+        ranges.insert(-1, GAP)
     times = starts(look.start_of(span), look.end_of(span), span.bin_seconds, look.filters.zone)
     noted = note_marks(
         look, look.filters.zone, times, span.bin_seconds, (look.start_of(span), look.end_of(span))
@@ -132,8 +147,8 @@ def heat_panel(look: Look) -> None:
     noted["x"] = pd.to_datetime(noted["bin"]).dt.strftime("%m-%d %H:%M")
     chart = heat.heat(
         found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",
-        rows=list(names.values()), columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
-        height=max(180, 26 * len(names) + 80), notes=noted, pick=True,
+        rows=ranges, columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
+        height=max(180, 26 * len(ranges) + 80), notes=noted, pick=True,
     )  # fmt: skip
     listed = found.sort_values(["bin", "low"], ascending=False, ignore_index=True)
 
@@ -157,6 +172,54 @@ def heat_panel(look: Look) -> None:
     return None
 
 
+def took_column(label: str, help: str | None = None) -> Written:
+    """A latency in seconds, as text that says its unit."""
+    return Written(st.column_config.NumberColumn(label, width="small", help=help), took)
+
+
+@panel(
+    "What got slower",
+    PAGES,
+    help=f"Pages with an hour in which their p95 was at least {TIMES:g} times that of their other hours (median), most "
+    f"time lost first. Of hours with at least {LEAST} requests of the page, without assets and failures.",
+    requests=latency.SERVED,
+)
+def slow_panel(look: Look) -> None:
+    selection = look.selection()
+    found = data.remembered(
+        look.reader, COUNTED, f"slow hours {selection}",
+        lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
+    )  # fmt: skip
+    if found.empty:
+        return nothing("No page was slower in one hour than in its others.", look)
+    found = found.head(SLOW_SHOWN)
+    table = pd.DataFrame(
+        {
+            "page": [clipped(shown(p), LISTED) for p in found["path"]],
+            "p95": found["p95"],
+            "usual": found["usual"],
+            "times": found["times"],
+            "bin": look.wall(found["bin"]),
+            "hours": found["hours"],
+            "timed": found["timed"],
+        }
+    )
+    settings = {
+        "page": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
+        "p95": took_column("p95 then"),
+        "usual": took_column("p95 usually", "The median of the page's hours."),
+        "times": Written(st.column_config.NumberColumn("Times", width="small"), lambda n: f"{n:.1f} ×"),
+        "bin": st.column_config.DatetimeColumn(
+            f"Worst hour ({look.filters.zone})", format="YYYY-MM-DD HH:mm"
+        ),
+        "hours": count_column("Slow hours"),
+        "timed": count_column("Requests then"),
+    }
+    filters = [(path_filter(p),) for p in found["path"]]
+    grid_with_actions(table, "slower", settings, filters, selection, rows=6, where=latency.SERVED)
+    return None
+
+
 @panel(
     "Slowest pages",
     PAGES,
@@ -166,26 +229,33 @@ def heat_panel(look: Look) -> None:
 )
 def pages_panel(look: Look) -> None:
     selection = look.selection()
-    found = latency.slowest_pages(look.rows, selection, least=LEAST, limit=LISTED)
-    if found.empty:
-        return nothing(f"No page has {LEAST} requests with a duration in this range.")
     whole = compared.whole_hours(look, selection)
+    period = look.earlier(whole)
+
+    def counted(rows: Rows) -> tuple[pd.DataFrame, list[Change]]:
+        found = latency.slowest_pages(rows, selection, least=LEAST, limit=LISTED)
+        return found, latency.p95_changes(rows, found, whole, period)
+
+    key = f"slowest {selection} {whole} {period}"
+    found, changes = data.remembered(look.reader, COUNTED, key, counted)
+    if found.empty:
+        return nothing(f"No page has {LEAST} requests with a duration in this range.", look)
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), LISTED) for p in found["path"]],
-            "p95": found["p95"] * 1000,
-            "change": compared.ratios(latency.p95_changes(look.rows, found, whole, look.earlier(whole))),
-            "p50": found["p50"] * 1000,
-            "p99": found["p99"] * 1000,
+            "p95": found["p95"],
+            "change": compared.ratios(changes),
+            "p50": found["p50"],
+            "p99": found["p99"],
             "timed": found["timed"],
         }
-    ).round(1)
+    )
     settings = {
         "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "p95": bar_column("p95 (ms)", table["p95"].max()),
+        "p95": took_column("p95"),
         "change": compared.column(look, selection),
-        "p50": count_column("p50 (ms)"),
-        "p99": count_column("p99 (ms)"),
+        "p50": took_column("p50"),
+        "p99": took_column("p99"),
         "timed": count_column("Requests"),
     }
     filters = [(path_filter(p),) for p in found["path"]]

@@ -73,7 +73,7 @@ def summary_panel(look: Look) -> None:
     for cell, (label, name, text, better, help) in zip(st.columns(6), shown_figures, strict=True):
         change = Change(getattr(now, name, None), getattr(before, name, None))
         with cell:
-            compared.metric(label, change, text, better, help)
+            compared.metric(label, change, text, better, help, share=name == "bounce_rate")
             also(name)
     compared.say_period(look, selection)
 

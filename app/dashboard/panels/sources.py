@@ -88,7 +88,7 @@ def campaigns_panel(look: Look) -> None:
     found = sources.sources(look.rows, look.selection(), ["campaign", "medium", "source"])
     found = found[found["campaign"] != ""].head(LISTED).reset_index(drop=True)
     if found.empty:
-        return nothing("No session of this range came from a campaign.")
+        return nothing("No session of this range came from a campaign.", look)
     _table(look, found, "campaigns", rows=8)
     return None
 

@@ -32,7 +32,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 SHARE = "/share/"
 PUBLIC = frozenset({LOGIN, LOGOUT, CALLBACK})
 # First parts of paths that are no pages, and those that a share does not reach.
-_NO_PAGES = frozenset({"_stcore", "media", "component", "static", "api", "mcp", "share", "auth"})
+_NO_PAGES = frozenset({"_stcore", "media", "component", "static", "api", "mcp", "share", "auth", "pulse"})
 _NOT_SHARED = frozenset({"api", "mcp", "share", "auth", "login", "logout", "oauth2callback"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _KEY = re.compile(rb"tm_[A-Za-z0-9_-]{40}")

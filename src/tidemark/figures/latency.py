@@ -13,7 +13,7 @@ from tidemark.figures import quantiles
 from tidemark.figures.comparison import Change
 from tidemark.figures.measures import LINES, Gold, has, measured
 from tidemark.figures.quantiles import COARSE, FINE, Latency
-from tidemark.figures.query import Condition, Where, count, cut, log_bucket, query
+from tidemark.figures.query import Columns, Condition, Where, count, cut, log_bucket, query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import MOST_CHARACTERS, PEOPLE
@@ -114,27 +114,55 @@ def p95_changes(
     return [Change(now.get(path), before.get(path)) for path in found["path"]]
 
 
-def page_counts(rows: Rows, selection: Selection) -> pd.DataFrame:
-    """Columns `path`, `bucket` (α = 0.05), `requests`."""
+def slow_hours(
+    rows: Rows, selection: Selection, *, least: int = 1, times: float = 2.0, limit: int = 100
+) -> pd.DataFrame:
+    """Pages that were slower for some hours than usually: columns `path`, `bin` (the worst hour, UTC), `timed` (its
+    requests), `p95` and `usual` in seconds, `times` (of the two), `hours` (how many were slow); most time lost in the
+    worst hour first.
+
+    An hour has at least `least` requests of the page; the usual p95 is the median of its hours, and an hour is slow if
+    its p95 is at least `times` as long. Of the `limit` pages with most requests."""
+    hourly = page_counts(rows, selection, hourly=True)
+    most = hourly.groupby("path")["requests"].sum().nlargest(limit).index
+    found = quantiles.quantiles(hourly[hourly["path"].isin(most)], ["path", "bin"], COARSE)
+    found = found[found["timed"] >= least]
+    found["usual"] = found.groupby("path")["p95"].transform("median")
+    found["times"] = found["p95"] / found["usual"]
+    slow = found[found["times"] >= times]
+    slow = slow.assign(
+        hours=slow.groupby("path")["bin"].transform("size"),
+        lost=(slow["p95"] - slow["usual"]) * slow["timed"],
+    ).sort_values(["lost", "path"], ascending=[False, True])
+    worst = slow.drop_duplicates("path")
+    return worst[["path", "bin", "timed", "p95", "usual", "times", "hours"]].reset_index(drop=True)
+
+
+def page_counts(rows: Rows, selection: Selection, *, hourly: bool = False) -> pd.DataFrame:
+    """Columns `path`, `bucket` (α = 0.05), `requests`, and with `hourly` the hour `bin` (UTC)."""
     if has(rows, PAGE_LATENCY, selection):
-        read = query(PAGE_LATENCY.table, ["path", "buckets"], PAGE_LATENCY.where(selection))
-        return _unfolded(rows.reader.arrow(read))
-    columns = {
+        names = ["path", "buckets", *([PAGE_LATENCY.time] if hourly else [])]
+        return _unfolded(rows.reader.arrow(query(PAGE_LATENCY.table, names, PAGE_LATENCY.where(selection))))
+    columns: Columns = {
         "path": cut("path", MOST_CHARACTERS),
         "bucket": log_bucket("duration_us", quantiles.gamma(COARSE)),
         "requests": count(),
     }
+    if hourly:
+        columns["bin"] = time_bin("event_time", PAGE_LATENCY.seconds)
     base = replace(LINES, columns={})
     where = (*base.where(selection, rows), *SERVED)
-    return rows(query(base.table, columns, where, group_by=["path", "bucket"]))
+    return rows(query(base.table, columns, where, group_by=[n for n in columns if n != "requests"]))
 
 
 def _unfolded(found: pa.Table) -> pd.DataFrame:
-    """Rows of (path, bucket, requests), each once, of rows with a map from bucket to requests."""
+    """Rows of (path, bucket, requests), each once, of rows with a map from bucket to requests; also by `bin`, where
+    they have a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts = []
+    parts, hourly = [], PAGE_LATENCY.time in found.column_names
+    by = ["bin"] if hourly else []
     for batch in (each for each in found.to_batches() if each.num_rows):
         maps = batch["buckets"]
         lengths = np.diff(maps.offsets.to_numpy())
@@ -144,9 +172,12 @@ def _unfolded(found: pa.Table) -> pd.DataFrame:
         keys = maps.keys.slice(first, last - first).to_numpy()
         items = maps.items.slice(first, last - first).to_numpy()
         summed = pd.DataFrame({"code": code, "bucket": keys, "requests": items})
-        summed = summed.groupby(["code", "bucket"], as_index=False)[["requests"]].sum()
+        if hourly:
+            at = batch[PAGE_LATENCY.time].cast(pa.timestamp("us", "UTC")).to_pandas()
+            summed["bin"] = at.repeat(lengths).reset_index(drop=True)
+        summed = summed.groupby(["code", "bucket", *by], as_index=False)[["requests"]].sum()
         summed["path"] = path.dictionary.take(pa.array(summed.pop("code"))).to_pylist()
         parts.append(summed)
     if not parts:
-        return pd.DataFrame({"path": [], "bucket": [], "requests": []})
-    return pd.concat(parts).groupby(["path", "bucket"], as_index=False)[["requests"]].sum()
+        return pd.DataFrame({name: [] for name in ("path", "bucket", "requests", *by)})
+    return pd.concat(parts).groupby(["path", "bucket", *by], as_index=False)[["requests"]].sum()

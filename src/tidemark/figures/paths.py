@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -30,15 +30,49 @@ class Paths:
 
 
 def paths(
-    rows: Rows, selection: Selection, page: str | None = None, *, backward: bool = False, shown: int = SHOWN
+    rows: Rows,
+    selection: Selection,
+    page: str | None = None,
+    *,
+    backward: bool = False,
+    shown: int = SHOWN,
+    folded: bool = False,
 ) -> Paths:
-    """Paths of the sessions that started in the range: from their entry, or from the first occurrence of `page`."""
+    """Paths of the sessions that started in the range: from their entry, or from the first occurrence of `page`. With
+    `folded`, all pages of a folder are one, such as /products/*."""
     seen, begins = steps.Paths(), None if page is None else Matching([page])
-    placed = [
-        places(walks.of_steps(part, seen), begins, backward=backward)
-        for part in walks.by_sessions(rows, selection, seen)
-    ]
-    return through(np.concatenate(placed), seen.names, shown)
+    folders = Folders()
+    placed = []
+    for part in walks.by_sessions(rows, selection, seen):
+        found = walks.of_steps(part, seen)
+        placed.append(places(folders(found) if folded else found, begins, backward=backward))
+    return through(np.concatenate(placed), folders.names if folded else seen.names, shown)
+
+
+class Folders:
+    """Makes the pages of walks their folders, each looked at once; `names` are the folders so far."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._number: dict[str, int] = {}
+        self._codes = np.zeros(0, np.int32)
+
+    def __call__(self, found: Walks) -> Walks:
+        new = [self._code(folder(path)) for path in found.paths[len(self._codes) :]]
+        self._codes = np.append(self._codes, np.array(new, np.int32))
+        return replace(found, path=self._codes[found.path], paths=self.names)
+
+    def _code(self, name: str) -> int:
+        if name not in self._number:
+            self._number[name] = len(self.names)
+            self.names.append(name)
+        return self._number[name]
+
+
+def folder(path: str) -> str:
+    """The first folder of a path, as a pattern: /products/* of /products/7/size; a page of no folder is its own."""
+    first, slash, rest = path[1:].partition("/")
+    return f"/{first}/*" if path.startswith("/") and first and slash and rest else path
 
 
 def through(placed: np.ndarray, names: Sequence[str], shown: int = SHOWN) -> Paths:

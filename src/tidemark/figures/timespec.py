@@ -155,13 +155,14 @@ def note_layers(x: Layer, color: str) -> tuple[Layer, Layer, Layer]:
         ],
     }  # fmt: skip
     data = {"name": "notes"}
-    rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3]}
+    # The chart's alternative text has the notes.
+    rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3], "aria": False}
     flag = {
-        "type": "point", "color": color, "shape": "triangle-down", "filled": True, "size": 110, "opacity": 1,
-        "yOffset": 4,
+        "type": "point", "aria": False, "color": color, "shape": "triangle-down", "filled": True, "size": 110,
+        "opacity": 1, "yOffset": 4,
     }  # fmt: skip
     return (
-        {"data": data, "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0}, "encoding": encoding},
+        {"data": data, "mark": rule | {"strokeWidth": 12, "opacity": 0}, "encoding": encoding},
         {"data": data, "mark": rule, "encoding": encoding},
         {"data": data, "mark": flag, "encoding": encoding | {"y": {"value": 0}}},
     )

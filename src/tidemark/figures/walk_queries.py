@@ -127,11 +127,18 @@ SELECT cohort, period, count(*) AS visitors FROM first GROUP BY ALL ORDER BY ALL
 """
 
 
-def paths(selection: Selection, page: str | None, root: str, *, backward: bool = False) -> str:
-    """One row per level and page: the most frequent pages; `left` counts the walks that ended before."""
+def paths(
+    selection: Selection, page: str | None, root: str, *, backward: bool = False, folded: bool = False
+) -> str:
+    """One row per level and page, or folder if `folded`: the most frequent ones; `left` counts the walks that ended
+    before."""
+    views = _steps(selection, root)
+    if folded:
+        folder = r"regexp_replace(path, '^(/[^/]+/)[\s\S]+$', '\1*')"
+        views = f"SELECT session_id, event_time, {folder} AS path, n FROM (\n{views})"
     start = "1" if page is None else f"min(visit) FILTER ({_matches(page)})"
     level = "begun - visit" if backward else "visit - begun"
-    return f"""WITH views AS ({_indented(_steps(selection, root))}),
+    return f"""WITH views AS ({_indented(views)}),
 changed AS (
   SELECT *, lag(path) OVER (PARTITION BY session_id ORDER BY n) IS DISTINCT FROM path AS is_visit FROM views),
 visits AS (

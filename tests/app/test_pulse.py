@@ -1,0 +1,76 @@
+"""When a panel is drawn again: its browser asks for the states of the tables that it was drawn from."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.dashboard import pulse
+from app.dashboard.pulse import Pulse
+from tests.app import tables
+from tests.app.showing import show
+from tests.app.tables import Request
+from tidemark.figures.reader_delta import DeltaReader
+
+NOW = datetime.now(UTC)
+TRAFFIC = "gold/traffic"
+
+
+def test_a_state_changes_with_its_table_and_with_the_settings(tmp_path: Path) -> None:
+    reader = DeltaReader(tmp_path)
+    assert (pulse.state(reader, TRAFFIC), pulse.state(reader, pulse.SETTINGS)) == ("", "")
+
+    states = []
+    for number in (1, 2):
+        tables.write_gold(tmp_path, [Request(NOW, f"v{i}") for i in range(number)])
+        states.append(pulse.state(reader, TRAFFIC))
+    (tmp_path / "tidemark.toml").touch()
+
+    assert len({"", *states}) == 3
+    assert states[1] == pulse.state(reader, TRAFFIC), "a look changes nothing"
+    assert pulse.state(reader, pulse.SETTINGS)
+
+
+def test_viewers_share_a_look_and_nothing_else_is_looked_at(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
+    looks: list[str] = []
+
+    class Counting(DeltaReader):
+        def version(self, table: str) -> Any:
+            looks.append(table)
+            return super().version(table)
+
+    reader, shared = Counting(tmp_path), Pulse()
+    assert shared.states(reader, [TRAFFIC]) == {}, "no panel has shown it"
+    shared.show([TRAFFIC])
+    wanted = {TRAFFIC: pulse.of_version(DeltaReader(tmp_path).version(TRAFFIC))}
+    for _ in range(20):
+        assert shared.states(reader, [TRAFFIC, "gold/../../secrets"]) == wanted
+    assert looks == [TRAFFIC]
+
+
+def test_a_panel_follows_the_tables_that_it_was_drawn_from(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
+
+    page = show("countries", tmp_path)
+
+    known = DeltaReader(tmp_path)
+    found = [json.loads(each.proto.json) for each in page.get("bidi_component")]
+    panels = {each["panel"]: each for each in found if "panel" in each}
+    panel = panels["countries-map_panel"]
+    country = "gold/visitors_by_country"
+    assert panel["tables"][country] == pulse.of_version(known.version(country)) != ""
+    assert panel["at"] < panel["until"] <= panel["at"] + 300
+    assert panels["countries-device_panel"]["tables"]["gold/audience"] == "", "a table that is not there yet"
+
+
+def test_panels_wait_longer_while_all_viewers_together_take_too_much() -> None:
+    pace = 1.0
+    for _ in range(50):
+        pace = pulse.paced(pace, cores=2.0 / pace)
+    assert 2.0 / pace < 1.05 * pulse.CORES, "it settles where they take their share"
+    for _ in range(50):
+        pace = pulse.paced(pace, cores=0.1)
+    assert pace == 1.0
