@@ -161,6 +161,7 @@ def run_every_task(
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
             "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.databricks.delta.writeChecksumFile.enabled": "false",
             "spark.ui.enabled": "false",
             **options_of("spark_options", QUICK_SPARK),
         },

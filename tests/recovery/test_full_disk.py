@@ -51,7 +51,7 @@ def test_disk_full_under_the_pipeline(
 
 
 def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_path: Path) -> None:
-    pairs = traffic(seed=32, lines=60_000, rate=100)
+    pairs = traffic(seed=32, lines=20_000, rate=100)
     log = tmp_path / "access.log"
     log.write_bytes(b"".join(line + b"\n" for _, line in pairs))
     with small_disk(home.home / "broker", megabytes=100) as disk:
@@ -59,7 +59,7 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
         try:
             settings = home.changed(bootstrap_servers=started.bootstrap_servers)
             kafka.ensure_topic(settings.kafka, settings.kafka.topic)
-            fill(disk, leave=2 << 20)
+            fill(disk, leave=1 << 19)
             # Which call of Kafka meets the dead broker is a matter of time; a slow one is waited for.
             with pytest.raises(KafkaError, match=r"stopped answering.*same command again|cannot be reached"):
                 import_files([str(log)], Options(settings.kafka, say=lambda text: None, patience=8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,11 +12,13 @@ from tests.operate.quality.rows import BAD, NOON, good, rows
 from tidemark.contract.table import Table
 from tidemark.operate.quality.facts import KEY_RULE, Facts
 from tidemark.operate.quality.moment import Moment
-from tidemark.operate.quality.validation import Validation
 from tidemark.pipeline import TABLES
 from tidemark.settings.sections import UpkeepSettings
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+
+if TYPE_CHECKING:
+    from tidemark.operate.quality.validation import Validation
 
 CHECKED = {table.name: table for table in TABLES if table.has_row_checks}
 Results = list[dict[str, Any]]
@@ -25,6 +27,9 @@ Validate = Callable[..., Results]
 
 @pytest.fixture(scope="module")
 def validation() -> Validation:
+    # Every collection of tests would wait seconds for the import of Great Expectations.
+    from tidemark.operate.quality.validation import Validation
+
     return Validation(list(CHECKED.values()), UpkeepSettings())
 
 
