@@ -163,6 +163,7 @@ def run_every_task(
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.databricks.delta.writeChecksumFile.enabled": "false",
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             **options_of("spark_options", QUICK_SPARK),
         },
         "schema": "spark_catalog.tidemark",

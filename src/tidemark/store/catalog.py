@@ -30,7 +30,10 @@ from tidemark.store.spark_schema import spark_schema
 _ATTEMPTS = 5
 # Number of newest commits of a table that are searched for a writer's last commit.
 _HISTORY = 1000
-# For this long a read of a table's history also shows which writers have not committed to it.
+# For this long a read of a table's history also shows which writers have not committed to it: long enough for a start,
+# which asks every table for each flow in turn.
+_LOOKED_SECONDS = 60.0
+# For this long a count of waiting rows is used again.
 _FRESH_SECONDS = 10.0
 # Number of newest commits from which waiting rows are counted.
 _RECENT = 100
@@ -129,7 +132,8 @@ class SparkStore:
 
     def committed(self, table: Table, writer: str) -> int:
         key = (table.name, writer)
-        if key not in self._numbers and self._looked.get(table.name, 0.0) < time.monotonic() - _FRESH_SECONDS:
+        looked = self._looked.get(table.name, float("-inf"))
+        if key not in self._numbers and looked < time.monotonic() - _LOOKED_SECONDS:
             with _explained(self._lakehouse.sql_name(table)):
                 history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
                 said = [commit_said(row["userMetadata"]) for row in history.collect()]
