@@ -72,6 +72,8 @@ def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
     import streamlit
     from streamlit.testing.v1 import AppTest
 
+    from app.dashboard.data import shared_kept
+
     def script(page: str, home: str, filters: list[str]) -> None:
         import importlib
         from pathlib import Path
@@ -88,6 +90,7 @@ def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
         script, default_timeout=120, kwargs={"page": page, "home": home, "filters": list(filters)}
     )
     streamlit.cache_data.clear()  # of the previous page
+    shared_kept().clear()
     with _panel_times() as panels:
         test.run()
     assert not test.exception, test.exception

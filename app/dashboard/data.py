@@ -33,6 +33,8 @@ from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import if_any
 from tidemark.figures.unions import UnionCache
 
+from .kept import Keeping, Kept
+
 T = TypeVar("T")
 
 INVENTORY = "quality/tables"
@@ -80,19 +82,28 @@ def _versions(reader: Reader, tables: Sequence[str]) -> tuple[Version | None, ..
     return found
 
 
+@st.cache_resource(show_spinner=False)
+def shared_kept() -> Kept:
+    """The one store of rows of this process."""
+    return Kept()
+
+
 @dataclass(frozen=True)
 class Remembered:
-    """The `Rows` of the pages: an answer is remembered until a table of its query has another version."""
+    """The `Rows` of the pages: they are kept until a table of their query has another version."""
 
     reader: Reader
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reader, Keeping):
+            object.__setattr__(self, "reader", Keeping(self.reader, shared_kept(), _versions))
 
     @property
     def unions(self) -> UnionCache:
         return shared_unions()
 
     def __call__(self, q: Query) -> pd.DataFrame:
-        versions = _versions(self.reader, list(q.tables()))
-        return _rows(self.reader, self.reader.label, repr(q), q, versions)
+        return frame(self.reader.arrow(q))
 
 
 def remembered(
@@ -122,13 +133,6 @@ def _made(
 
 _copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_made)
 _large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_made)
-
-
-@st.cache_data(max_entries=256, ttl=timedelta(minutes=30), show_spinner=False)
-def _rows(
-    _reader: Reader, label: str, key: str, _query: Query, versions: tuple[Version | None, ...]
-) -> pd.DataFrame:
-    return frame(_reader.arrow(_query))
 
 
 # The pipeline changes properties only when it starts, so they are not read for every new version.

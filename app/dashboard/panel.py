@@ -61,7 +61,7 @@ class Look:
     def rows(self) -> data.Remembered:
         return data.Remembered(self.reader)
 
-    @property
+    @functools.cached_property
     def extent(self) -> Extent:
         return data.extent(self.reader, self.filters.site)
 

@@ -7,11 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.dashboard import pulse
+import pyarrow as pa
+
+from app.dashboard import data, pulse
+from app.dashboard.kept import Kept
 from app.dashboard.pulse import Pulse
 from tests.app import tables
 from tests.app.showing import show
 from tests.app.tables import Request
+from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
 
 NOW = datetime.now(UTC)
@@ -74,3 +78,30 @@ def test_panels_wait_longer_while_all_viewers_together_take_too_much() -> None:
     for _ in range(50):
         pace = pulse.paced(pace, cores=0.1)
     assert pace == 1.0
+
+
+def test_rows_are_kept_for_all_viewers_until_their_table_changes(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
+    reads: list[str] = []
+
+    class Counting(DeltaReader):
+        def arrow(self, q: Query) -> Any:
+            reads.append(q.table)
+            return super().arrow(q)
+
+    reader, asked = Counting(tmp_path), query(TRAFFIC, {"requests": total("requests")})
+    assert [data.Remembered(reader)(asked)["requests"].item() for _ in range(3)] == [1, 1, 1]
+    tables.write_gold(tmp_path, [Request(NOW, "v"), Request(NOW, "w")])
+    assert data.Remembered(reader)(asked)["requests"].item() == 2
+    assert reads == [TRAFFIC, TRAFFIC]
+
+
+def test_kept_rows_are_bounded_by_their_bytes() -> None:
+    rows = pa.table({"n": pa.array(range(1000))})
+    kept = Kept(bytes=5 * rows.nbytes)
+    for key in range(9):
+        kept.put(key, rows)
+        assert kept.get(0) is rows, "what is used stays"
+    assert [key for key in range(9) if kept.get(key) is not None] == [0, 5, 6, 7, 8]
+    kept.put("large", pa.table({"n": pa.array(range(2000))}))
+    assert kept.get("large") is None

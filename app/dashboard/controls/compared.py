@@ -154,7 +154,8 @@ def over_time(
         return None
     back = -(-(selection.start - period.start) // timedelta(seconds=span.bin_seconds)) * span.bin_seconds
     moved, zone = timedelta(seconds=back), look.filters.zone
-    end = selection.end or look.end_of(span)
+    # To the full minute, as the figures, so that tables by the minute answer, and the same for every viewer.
+    end = selection.end or clock.floor(look.end_of(span), 60) + timedelta(minutes=1)
     until = end - moved
     if selection.unit is not None and selection.end is not None:  # the unit before may be shorter
         until = min(until, period.end)
