@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
@@ -39,26 +40,28 @@ os.environ.setdefault("TIDEMARK_SPARK_OPTIONS", QUICK_SPARK)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Marks the tests that share a JVM. Slow tests run first: a worker that finishes early then takes over short tests,
-    not a long one."""
+    """Marks the tests that share a JVM. Files with slow tests run first: a worker that finishes early then takes over
+    short tests, not a long one."""
     for item in items:
         if {"spark", "broker"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("jvm")
     yield  # tests that are not chosen are removed
-    jvm = {item.path for item in items if item.get_closest_marker("jvm")}
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    others = [item for item in items if not item.get_closest_marker("slow")]
+    slow, jvm = ({item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "jvm"))
+    files = [list(tests) for path, tests in groupby(items, lambda item: item.path) if path in slow]
+    others = [item for item in items if item.path not in slow]
     others.sort(key=lambda item: item.path not in jvm)
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = parts(slow, others, workers)
+    items[:] = parts(files, others, workers)
 
 
-def parts(slow: Sequence[pytest.Item], others: Sequence[pytest.Item], workers: int) -> Iterator[pytest.Item]:
+def parts(
+    slow: Sequence[Sequence[pytest.Item]], others: Sequence[pytest.Item], workers: int
+) -> Iterator[pytest.Item]:
     """All tests, in the parts of equal size that `--dist worksteal` hands to the workers: each part begins with its
-    share of the slow tests."""
-    total, start = len(slow) + len(others), 0
+    share of the files with slow tests."""
+    total, start = sum(map(len, slow)) + len(others), 0
     for worker in range(workers):
-        first = slow[worker::workers]
+        first = list(chain.from_iterable(slow[worker::workers]))
         size = total * (worker + 1) // workers - total * worker // workers
         end = start + max(size - len(first), 0)
         yield from (*first, *others[start:end])
