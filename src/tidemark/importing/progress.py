@@ -15,6 +15,7 @@ from tidemark.settings.sections import KafkaSettings
 
 _PASSING = (Fault._TRANSPORT, Fault._ALL_BROKERS_DOWN, *kafka.ELECTING)
 _PATIENCE_SECONDS = 60.0
+_MOST_KBYTES_AHEAD = 2048
 
 
 def progress_topic(topic: str) -> str:
@@ -46,6 +47,9 @@ class Progress:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 20,
+                # Otherwise it keeps a hundred thousand entries that this import commits itself in memory.
+                "queued.min.messages": 1000,
+                "queued.max.messages.kbytes": _MOST_KBYTES_AHEAD,
             }
         )
         self._consumer.assign([TopicPartition(self.topic, 0, 0)])
