@@ -224,16 +224,18 @@ def test_a_followed_store_that_fails_for_a_while(
     assert lines() == sorted(content)
 
 
+@pytest.mark.parametrize("listing", [True, False])
 def test_a_stop_does_not_wait_for_a_silent_store(
     bucket: Bucket,
     options: Options,
     content: list[bytes],
     silence: threading.Event,
+    listing: bool,
 ) -> None:
     asked = threading.Event()
 
     def be_silent(environment: Any, start: Any, serve: Callable[[], Any]) -> Any:
-        if key_of(environment):
+        if listing or key_of(environment):
             asked.set()
             silence.wait(60)
         return serve()

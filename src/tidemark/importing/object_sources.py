@@ -35,10 +35,11 @@ class Objects:
             for location in self.locations:
                 before = len(sources)
                 for each in fetched(location, islice(listed(location, self.selection), most)):
-                    if each.file is None or each.error:
-                        raise each.error or InputError("")
-                    file = stack.enter_context(each.file)
-                    sources.append(spooled(file, location.url_of(each.version.key)))
+                    if each.error:
+                        raise each.error
+                    if each.file:
+                        file = stack.enter_context(each.file)
+                        sources.append(spooled(file, location.url_of(each.version.key)))
                 if len(sources) == before:
                     raise nothing_selected(location)
             yield sources
@@ -49,9 +50,9 @@ class Objects:
         for location in self.locations:
             failures = Failures(lambda error: say(str(error)), lasting=False)
             count = 0
-            for each in fetched(location, listed(location, self.selection), stopped):
+            for each in fetched(location, listed(location, self.selection, stopped=stopped), stopped):
                 count += 1
-                if each.file is not None:
+                if each.file:
                     failures.passed()
                     with each.file as file:
                         yield spooled(file, location.url_of(each.version.key))

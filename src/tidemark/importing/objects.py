@@ -179,7 +179,7 @@ class _BucketImport:
     def import_all(self) -> None:
         """Imports all objects. Raises InputError."""
         before = self._report.files
-        self._run(self._unknown(listed(self._location, self._selection)))
+        self._run(self._unknown(listed(self._location, self._selection, stopped=self._options.stopped)))
         if self._report.files == before and not self._report.stopped:
             raise nothing_selected(self._location)
         if self._error:
@@ -191,7 +191,7 @@ class _BucketImport:
         after = "" if whole else self._after
         start = Start()
         try:
-            objects = listed(self._location, self._selection, after=after)
+            objects = listed(self._location, self._selection, after=after, stopped=self._options.stopped)
             self._run(self._unknown(objects, start, count=first))
         except RefusedError:
             raise

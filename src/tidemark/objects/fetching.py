@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from queue import SimpleQueue
@@ -19,6 +19,7 @@ from tidemark.errors import InputError
 from tidemark.objects.faults import AGAIN, PassingError, explained
 from tidemark.objects.listing import Listed, version_of
 from tidemark.objects.store import Location
+from tidemark.objects.waiting import Stopped, arrived, settle
 
 WORKERS = 8
 # Objects that are read ahead, and their bytes on disk. A larger object waits until it is the only one.
@@ -32,7 +33,6 @@ _WAIT_SECONDS = 0.5
 # An object is not read again after a minute and a second for each of these bytes.
 _PATIENCE_SECONDS = 60.0
 _SLOW_BYTES = 1024 * 1024
-_STOP_SECONDS = 0.2
 
 _Tasks = SimpleQueue["tuple[Listed, Future[Fetched]] | None"]
 
@@ -47,7 +47,7 @@ class Fetched:
 
 
 def fetched(
-    location: Location, objects: Iterable[Listed], stopped: Callable[[], bool] = lambda: False
+    location: Location, objects: Iterable[Listed], stopped: Stopped = lambda: False
 ) -> Iterator[Fetched]:
     """Reads the objects, in their order; ends early when stopped. The caller closes the files.
 
@@ -63,7 +63,7 @@ def fetched(
             for each in objects:
                 while ahead and (len(ahead) >= MOST_AHEAD or waiting + each.size > MOST_BYTES_AHEAD):
                     size, result = ahead[0]
-                    if not _arrived(result, stopped):
+                    if not arrived(result, stopped):
                         return
                     ahead.popleft()
                     waiting -= size
@@ -76,7 +76,7 @@ def fetched(
                 waiting += each.size
         except InputError as error:
             fault = error
-        while ahead and _arrived(ahead[0][1], stopped):
+        while ahead and arrived(ahead[0][1], stopped):
             yield ahead.popleft()[1].result()
         if fault:
             raise fault
@@ -89,31 +89,18 @@ def fetched(
 
 
 def _start(fetch: Callable[[Listed], Fetched]) -> _Tasks:
-    """Starts threads that fetch the objects of the returned queue, until they get None. A request without an answer
-    does not delay the end of the process, as it would with the threads of an executor."""
+    """Starts threads that fetch the objects of the returned queue, until they get None. The end of the process does not
+    wait for them, as it would for those of an executor."""
     tasks: _Tasks = SimpleQueue()
 
     def work() -> None:
         while (task := tasks.get()) is not None:
             wanted, result = task
-            if result.set_running_or_notify_cancel():
-                try:
-                    result.set_result(fetch(wanted))
-                except BaseException as error:  # raised again by the reader of the result
-                    result.set_exception(error)
+            settle(result, partial(fetch, wanted))
 
     for number in range(WORKERS):
         Thread(target=work, name=f"fetch-{number}", daemon=True).start()
     return tasks
-
-
-def _arrived(result: Future[Fetched], stopped: Callable[[], bool]) -> bool:
-    """Waits for a result; false if stopped before it is there."""
-    while not result.done():
-        if stopped():
-            return False
-        wait([result], _STOP_SECONDS)
-    return True
 
 
 def _closed(result: Future[Fetched]) -> None:
@@ -121,7 +108,7 @@ def _closed(result: Future[Fetched]) -> None:
         file.close()
 
 
-def _fetch(location: Location, wanted: Listed, stopped: Callable[[], bool]) -> Fetched:
+def _fetch(location: Location, wanted: Listed, stopped: Stopped) -> Fetched:
     end = time.monotonic() + _PATIENCE_SECONDS + wanted.size / _SLOW_BYTES
     for attempt in range(1, _TRIES + 1):
         try:
@@ -135,7 +122,7 @@ def _fetch(location: Location, wanted: Listed, stopped: Callable[[], bool]) -> F
     raise AssertionError("unreachable: the last attempt returns")
 
 
-def _read(location: Location, wanted: Listed, stopped: Callable[[], bool]) -> Fetched:
+def _read(location: Location, wanted: Listed, stopped: Stopped) -> Fetched:
     """Reads an object once, all of one version. Raises InputError."""
     name = location.url_of(wanted.key)
     with explained(location, "read", wanted.key):

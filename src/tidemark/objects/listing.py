@@ -12,6 +12,7 @@ from typing import Any
 from tidemark.errors import InputError
 from tidemark.objects.faults import DeniedError, RefusedError, SilentError, explained
 from tidemark.objects.store import BUCKETS, Location
+from tidemark.objects.waiting import Stopped, arrived, begun
 
 _PAGE = 1000  # What a store returns at once.
 # Objects whose keys sort by time may arrive this much later than their neighbours.
@@ -55,14 +56,23 @@ def version_of(location: Location, meta: Any) -> Listed:
     return Listed(meta["path"], meta["size"], etag, modified)
 
 
-def listed(location: Location, selection: Selection = Selection(), *, after: str = "") -> Iterator[Listed]:
+def listed(
+    location: Location,
+    selection: Selection = Selection(),
+    *,
+    after: str = "",
+    stopped: Stopped = lambda: False,
+) -> Iterator[Listed]:
     """The selected objects of `location`: the object that its path names, otherwise all whose keys begin with its path;
-    with `after`, those whose keys sort behind that key. Raises InputError."""
+    with `after`, those whose keys sort behind that key. Ends early when stopped. Raises InputError."""
     path = location.path
     if not path.endswith("/") and not after and (location.scheme not in BUCKETS or path):
+        answer = begun(partial(location.store.head, path))
+        if not arrived(answer, stopped):
+            return
         try:
             with explained(location, "read"):
-                single = version_of(location, location.store.head(path))
+                single = version_of(location, answer.result())
         except (SilentError, RefusedError) as error:
             # A user who may read the objects behind a prefix may not ask for one of its name.
             if location.scheme not in BUCKETS or not isinstance(error, DeniedError):
@@ -77,17 +87,17 @@ def listed(location: Location, selection: Selection = Selection(), *, after: str
             return
     # Stores list directories; a prefix that ends in the middle of a name is one of a directory's.
     directory = path[: path.rfind("/") + 1]
-    for each in _pages(location, directory, after or (path if path != directory else "")):
+    for each in _pages(location, directory, after or (path if path != directory else ""), stopped):
         if each.key.startswith(path) and selection.has(each, path):
             yield each
 
 
-def _pages(location: Location, directory: str, after: str) -> Iterator[Listed]:
+def _pages(location: Location, directory: str, after: str, stopped: Stopped) -> Iterator[Listed]:
     with explained(location, "listed"):
         pages = iter(location.store.list(directory or None, offset=after or None, chunk_size=_PAGE))
-    while True:
+    while arrived(answer := begun(lambda: next(pages, None)), stopped):
         with explained(location, "listed"):
-            page = next(pages, None)
+            page = answer.result()
         if page is None:
             return
         yield from map(partial(version_of, location), page)
