@@ -19,6 +19,7 @@ from selenium.webdriver.common.by import By
 from tests.access.conftest import PASSWORD
 from tests.app import scene
 from tests.app.test_browser import browser, drawn, pytestmark, text, wait  # noqa: F401
+from tidemark.access.audit import Audit
 from tidemark.access.door import Door
 from tidemark.access.shares import Share
 from tidemark.local import dashboard
@@ -46,6 +47,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         process.wait(20)
 
 
+def events(audit: Audit) -> list[str]:
+    """What was recorded, in the order of time."""
+    rows = audit.rows()
+    return [] if rows is None else rows.sort_by("time")["what"].to_pylist()
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A directory and its server, whose pages are of another site."""
@@ -62,7 +69,7 @@ def test_a_viewer_logs_in_sees_their_site_and_logs_out(
     browser: webdriver.Chrome,  # noqa: F811
     server: tuple[Path, str],
 ) -> None:
-    _, url = server
+    home, url = server
     browser.get(f"{url}/sessions?range=all")
     assert browser.current_url == f"{url}/login"
     for name, value in (("name", "ana"), ("password", PASSWORD)):
@@ -71,6 +78,11 @@ def test_a_viewer_logs_in_sees_their_site_and_logs_out(
     assert drawn(browser, "Only analysts see single requests, sessions and visitors"), text(browser)
     assert "/sessions" in browser.current_url and "range=all" in browser.current_url
     assert "ana" in text(browser) and OTHER not in text(browser)
+    button = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-testid=stDownloadButton] button"))[0]
+    browser.execute_script("arguments[0].click()", button)
+    audit = Audit.of_home(home)
+    assert wait(lambda: events(audit)[-1:] == ["download"]), events(audit)
+    assert events(audit) == ["login", "download"], "a table that is only seen is no download"
     browser.get(f"{url}/logout")
     browser.find_element(By.TAG_NAME, "button").click()
     assert wait(lambda: browser.current_url == f"{url}/login")
@@ -78,14 +90,16 @@ def test_a_viewer_logs_in_sees_their_site_and_logs_out(
     assert browser.current_url == f"{url}/login"
 
 
-def test_a_share_shows_its_page_in_a_frame_without_a_cookie(
+def test_a_share_shows_its_page_in_a_frame_without_a_cookie_and_behind_a_password(
     browser: webdriver.Chrome,  # noqa: F811
     server: tuple[Path, str],
     elsewhere: tuple[Path, str],
 ) -> None:
     home, url = server
     browser.delete_all_cookies()
-    token = Door(home).shares.add(Share.of(SHOP, "pages", ["device=mobile"], embed=True), None)
+    door = Door(home)
+    password = door.people.hashed(PASSWORD)
+    token = door.shares.add(Share.of(SHOP, "pages", ["device=mobile"], embed=True), None)
     directory, other = elsewhere
     frame = f'<iframe src="{url}/share/{token}?site={OTHER}&range=all" width="1200" height="800"></iframe>'
     (directory / "page.html").write_text(frame)
@@ -95,3 +109,9 @@ def test_a_share_shows_its_page_in_a_frame_without_a_cookie(
     assert drawn(browser, "As of"), text(browser)
     assert OTHER not in text(browser) and "Overview" not in text(browser)
     browser.switch_to.default_content()
+
+    locked = door.shares.add(Share.of(SHOP, "pages", ["device=mobile"], password), None)
+    browser.get(f"{url}/share/{locked}")
+    browser.find_element(By.NAME, "password").send_keys(PASSWORD)
+    browser.find_element(By.TAG_NAME, "button").click()
+    assert drawn(browser, f"{SHOP}, device=mobile"), text(browser)

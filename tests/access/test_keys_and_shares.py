@@ -119,7 +119,9 @@ def test_a_share_with_a_password(door: Door, tmp_path: Path) -> None:
         stdin=f"{PASSWORD}\n",
     )
     client = browser(door)
-    assert "password" in client.get(path).text
+    form = client.get(path)
+    # With `no-referrer` a browser would send the origin `null` with the form.
+    assert "password" in form.text and form.headers["referrer-policy"] == "same-origin"
     assert client.get(f"{path}/_stcore/stream").status_code == 401
     assert client.post(path, data={"password": "wrong"}).status_code == 401
     assert client.post(path, data={"password": PASSWORD}).headers["location"] == path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
@@ -69,7 +70,9 @@ def grid(
     )
     st.download_button(
         "CSV",
-        csv(_exported(frame if download is None else download, written)),
+        # Made by a click. The browser asks for a file that is there already as soon as it sees the button, which the
+        # record of access would take for a download.
+        partial(_file, frame if download is None else download, written),
         file_name=f"{'_'.join((name, *address.choice().named))}.csv",
         mime="text/csv",
         key=f"csv-{name}",
@@ -88,6 +91,10 @@ def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) 
     """The frame with texts in place of the numbers of some columns, where it has such columns."""
     here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
     return frame.reset_index(drop=True).style.format(here, na_rep="") if here else frame
+
+
+def _file(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> bytes:
+    return csv(_exported(frame, written))
 
 
 def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> pd.DataFrame:
@@ -112,11 +119,9 @@ def grid_with_actions(
     where: tuple[Condition, ...] = (),
     download: pd.DataFrame | None = None,
 ) -> int | None:
-    """A grid whose rows can be filtered by, with a click on their `value` (default: the first column), or opened down
-    to their requests, where they are selected: those of `selection` that pass the row's `filters` and `where`."""
-    value = "value" if "value" in frame else frame.columns[0]
-    settings = {**(columns or {}), value: _clicked((columns or {}).get(value), name, filters)}
-    picked = grid(frame, name, settings, rows=rows, select=True, download=download)
+    """A grid whose selected row can be filtered by, or opened down to its requests: those of `selection` that pass
+    the row's `filters` and `where`."""
+    picked = grid(frame, name, columns, rows=rows, select=True, download=download)
     if picked is None:
         return None
     chosen = filters[picked]
@@ -132,20 +137,6 @@ def grid_with_actions(
         )
         actions.requests_button(actions.Requests(selection.having(*chosen), where), f"open-{name}")
     return picked
-
-
-def _clicked(column: Any, name: str, filters: Sequence[tuple[Filter, ...]]) -> Any:
-    """A column of values that filter by their row."""
-    key = f"value-{name}"
-
-    def add() -> None:
-        actions.add_filter(*filters[st.session_state[key]["row"]])
-
-    settings = column or {}
-    return st.column_config.ButtonColumn(
-        settings.get("label"), width=settings.get("width"), help=settings.get("help"), type="tertiary",
-        alignment="left", key=key, on_click=add,
-    )  # fmt: skip
 
 
 def count_column(label: str, help: str | None = None) -> Any:

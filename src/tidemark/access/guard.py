@@ -32,7 +32,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 SHARE = "/share/"
 PUBLIC = frozenset({LOGIN, LOGOUT, CALLBACK})
 # First parts of paths that are no pages, and those that a share does not reach.
-_NO_PAGES = frozenset({"_stcore", "media", "component", "static", "api", "mcp", "share", "auth", "pulse"})
+_NO_PAGES = frozenset({"_stcore", "media", "component", "static", "api", "mcp", "share", "auth"})
 _NOT_SHARED = frozenset({"api", "mcp", "share", "auth", "login", "logout", "oauth2callback"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _KEY = re.compile(rb"tm_[A-Za-z0-9_-]{40}")
@@ -128,13 +128,14 @@ class Guard:
         if share is None or rest.partition("/")[0] in _NOT_SHARED:
             return refused(404, "there is no such share, or it has expired", "Ask for a new address.")
         visit.ancestors = share.ancestors
-        visit.referrer = "no-referrer"
         if not door.unlocked(share, scope):
             if (slash and rest) or scope["type"] != "http":
                 return refused(401, "this share has a password", f"Open {SHARE}… in a browser.")
             return await unlock(door, self._passwords, share, Request(scope, visit.receive), address)
         if scope["type"] == "http" and scope["method"] not in _SAFE:
             return refused(405, "a share reads only", "Use GET.")
+        # Not where the password is asked for: a browser that tells no referrer tells no origin of the form, either.
+        visit.referrer = "no-referrer"
         asking = share_asking(share, client_of(scope))
 
         def still() -> Asking | None:
