@@ -29,6 +29,7 @@ from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import knowledge_of
 from tidemark.privacy.masking import Masking
 from tidemark.privacy.requests import masked_requests
+from tidemark.privacy.salts import require_lasting_home
 from tidemark.settings import Settings
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
@@ -67,8 +68,10 @@ class Pipeline(Home):
 
     @cached_property
     def key(self) -> bytes:
-        """The visitor key. Raises TableError if it is missing, or is not that of the tables, and SettingError without a
-        setting of it where the home does not stay: a key made there would differ on the next cluster."""
+        """The visitor key. Raises TableError if it is missing, or is not that of the tables, and SettingError where the
+        home does not stay: without a setting of the key, because one made there would differ on the next cluster, and
+        for anonymous lines."""
+        require_lasting_home(self.settings)
         if not self.lakehouse.can.keeps_home and not self.settings.meaning.visitor_key:
             raise SettingError(
                 f"tables in {self.lakehouse.name} need a visitor_key that stays",
@@ -195,14 +198,10 @@ class Pipeline(Home):
 
     @cached_property
     def _masking(self) -> Masking:
-        """Raises SettingError for anonymous lines if executors do not share the home, which has their salts."""
-        shares = self.settings.spark.is_local and self.lakehouse.can.keeps_home
-        if self.settings.privacy.salted and not shares:
-            raise SettingError(
-                "anonymous lines need salts in the home, which executors of a cluster do not share",
-                "Use the mode masked there, without respect_gpc.",
-            )
-        return Masking.of(self.settings, self.key)
+        masking = Masking.of(self.settings, self.key)
+        if self.settings.privacy.salted and not self.settings.spark.is_local:
+            return replace(masking, salts=masking.salts.marked())
+        return masking
 
     def _aggregations(self, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
         return [(table, table.made(self.settings.meaning)) for table in tables if table.made]

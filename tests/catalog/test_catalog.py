@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.loops import stopping_when
 from tidemark.operate import savepoints
 from tidemark.pipeline import TABLES
+from tidemark.privacy.door import Door
 from tidemark.service.forget import forget_visitor
 from tidemark.service.quality import check_quality
 from tidemark.service.rebuild import rebuild_table
@@ -31,6 +33,7 @@ from tidemark.service.run import run_pipeline
 from tidemark.service.savepoints import make_savepoint
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
+from tidemark.settings.privacy import Privacy, SitePrivacy
 from tidemark.store import lease
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lakehouse import of as lakehouse_of
@@ -158,6 +161,17 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     run_pipeline(shorter, once=True)
     assert recount(pairs, 10) != recount(pairs)
     assert_equal(files, recount(pairs, 10))
+
+
+def test_anonymous_lines_are_refused_where_the_home_does_not_stay(tmp_path: Path) -> None:
+    settings = Settings.of(
+        home=tmp_path, catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="k"
+    )
+    for privacy in (SitePrivacy("anonymous"), SitePrivacy("masked", respect_gpc=True)):
+        anonymous = replace(settings, privacy=Privacy(sites={"shop": privacy}))
+        for refused in (lambda: run_pipeline(anonymous, once=True), lambda: Door.of(anonymous)):  # noqa: B023
+            with pytest.raises(SettingError, match="need a home that keeps their salts"):
+                refused()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.privacy.lines import ANONYMOUS, bronze, judged
+from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
 from tidemark.operate import notes, upkeep
 from tidemark.pipeline import Pipeline
@@ -66,6 +68,15 @@ def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: l
     [note] = notes.listed(Pipeline.of(home).store)
     assert note["text"].startswith("Lines of 2026-11-21 came after its salt was destroyed")
     assert note["time"] == clock[0]
+
+
+def test_salts_of_another_machine_are_not_used(home: Settings) -> None:
+    shared = salts.Salts.of(home).marked()
+    assert shared.for_days([MADE.date()]) == salts.Salts.of(home).for_days([MADE.date()])
+    elsewhere = replace(shared, path=home.home / "run" / "salts.json")
+    with pytest.raises(PlatformError, match="a file system that the driver and all executors share"):
+        elsewhere.for_days([MADE.date()])
+    assert not elsewhere.path.exists()
 
 
 def test_a_salt_is_not_used_after_its_time_even_without_upkeep(home: Settings, clock: list[datetime]) -> None:

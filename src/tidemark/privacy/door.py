@@ -15,6 +15,7 @@ from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import knowledge_of
 from tidemark.parse.visitor import has_visitor_key, make_visitor_key, visitor_key
 from tidemark.privacy.masking import Masking, columns
+from tidemark.privacy.salts import require_lasting_home
 from tidemark.settings import Settings
 
 _NAMED = ("site", "format", "fields")
@@ -35,6 +36,7 @@ class Door:
         SettingError and PlatformError."""
         if not settings.privacy.active:
             return None
+        require_lasting_home(settings)
         if not has_visitor_key(settings):
             prepare_home(settings)
             make_visitor_key(settings)
