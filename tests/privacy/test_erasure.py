@@ -10,16 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from tests.conftest import QUICK_JVM
 from tests.pipeline.harness import run_here
 from tidemark.cli import tidemark
+from tidemark.errors import TableError
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker as embedded
 from tidemark.operate.prove import contents, holding_text, where_found
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
 
 LINE = '{client} - - [21/Nov/2026:10:00:0{n} +0000] "GET /{n} HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
 MINE, OTHER = "198.51.100.77", "203.0.113.7"
@@ -87,7 +90,17 @@ def test_prove_reads_files_that_a_deletion_has_rewritten(tmp_path: Path) -> None
     DeltaTable(str(tmp_path / "table")).delete("n >= 4000")
     [rewritten] = DeltaTable(str(tmp_path / "table")).file_uris()
     assert pq.read_schema(rewritten).field("text").type == pa.string_view()
-    assert any(MINE.encode() in part for part in contents(Path(rewritten)))
+    assert any(MINE.encode() in part for part in contents(fs.LocalFileSystem(), rewritten))
+
+
+def test_prove_reads_tables_elsewhere(tmp_path: Path) -> None:
+    elsewhere = Lakehouse(str(tmp_path / "home/checkpoints"), str(tmp_path / "elsewhere"))
+    write_deltalake(elsewhere.path("silver.requests"), pa.table({"text": [MINE]}))
+    found = where_found(tmp_path / "home", holding_text([MINE]), elsewhere)
+    assert {path.rpartition("/")[0] for path in found} >= {elsewhere.path("silver.requests")}
+    catalog = Lakehouse(str(tmp_path / "volume"), catalog_schema="`main`.`tidemark`")
+    with pytest.raises(TableError, match="works on tables in directories and on S3"):
+        where_found(tmp_path / "home", holding_text([MINE]), catalog)
 
 
 @pytest.mark.parametrize("codec", ("none", "gzip", "snappy", "lz4", "zstd"))
@@ -103,5 +116,5 @@ def test_records_of_every_compression_are_read(codec: str, broker: Settings, tmp
         producer.produce(topic, f"{MINE} and more of the same text, number {number}")
     assert producer.flush(30) == 0
     [segment] = broker.home.glob(f"broker/data/{topic}-0/*.log")
-    found = b"".join(contents(segment))
+    found = b"".join(contents(fs.LocalFileSystem(), str(segment)))
     assert all(f"number {number}".encode() in found for number in range(200))

@@ -22,9 +22,9 @@ from tidemark.settings.privacy import Privacy, SitePrivacy
 from tidemark.settings.retention import RetentionSettings, retention_of
 
 NOW = datetime.now(UTC)
-# Ages of visits in hours; the retention's edge lies between the third and the fourth.
+# Ages of visits in hours; the edge of lines lies between the fourth and the fifth, that of requests before the fourth.
 AGES = (1, 30, 50, 100, 300)
-EDGE = RetentionSettings(lines="72h", requests="72h")
+EDGE = RetentionSettings(lines="120h", requests="72h")
 
 
 def line(age: float, path: str) -> tuple[str, bytes]:
@@ -62,7 +62,7 @@ def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: Sp
     settings = replace(original, retention=EDGE)
     before = figures(settings)
     maintain_tables(settings, at_once=True)
-    assert len(table(settings, "bronze.access_log")) == 7  # with the line that arrived just now
+    assert len(table(settings, "bronze.access_log")) == 9  # with the line that arrived just now
     assert len(table(settings, "silver.requests")) == 6
     assert len(table(settings, "silver.sessions")) == 3
     assert len(table(settings, "silver.rejected")) == 1
@@ -85,6 +85,8 @@ def test_a_rebuild_leaves_older_figures_as_they_are(original: Settings, spark: S
         assert figures(settings) == before, names
         assert len(table(settings, "silver.requests")) == 6
         assert len(table(settings, "silver.sessions")) == 3
+        [counted] = table(settings, "quality.sites").to_pylist()
+        assert (counted["accepted"], counted["rejected"]) == (10, 1)
 
 
 def test_requests_are_kept_longer_than_lines(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:

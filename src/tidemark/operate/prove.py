@@ -1,5 +1,6 @@
-"""Searches every file of a home for values: tables and their logs, the embedded broker's records, checkpoints, logs and
-caches. Parquet, record batches and gzip are decoded first. access.db is left out: it is about those who log in."""
+"""Searches every file of a home for values: tables and their logs, also on object storage, the embedded broker's
+records, checkpoints, logs and caches. Parquet, record batches and gzip are decoded first. access.db is left out: it is
+about those who log in."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from tidemark.errors import TableError
+from tidemark.store.lakehouse import Lakehouse
 
 # Files that delta-rs has rewritten have views.
 _TEXTS = (
@@ -33,20 +36,35 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 
 
-def where_found(home: Path, holds: Holds) -> list[str]:
-    """The files, relative to the home, in which a value stands. Raises TableError for a file that cannot be read."""
-    places = []
-    for path in sorted(home.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT:
-            continue
-        try:
-            if any(map(holds, contents(path))):
-                places.append(str(path.relative_to(home)))
-        except FileNotFoundError:  # a running pipeline has replaced it
-            continue
-        except (OSError, pa.ArrowException, zlib.error, struct.error, ValueError) as error:
-            raise TableError(f"{path} cannot be searched: {error}", "Search it by hand.") from error
+def where_found(home: Path, holds: Holds, lakehouse: Lakehouse | None = None) -> list[str]:
+    """The files, relative to the home, in which a value stands, and the URLs of those of a `lakehouse` elsewhere.
+    Raises TableError for a file that cannot be read, and for tables whose files this process cannot reach."""
+    local = fs.LocalFileSystem()
+    places = [
+        str(path.relative_to(home))
+        for path in sorted(home.rglob("*"))
+        if not path.is_symlink()
+        and path.is_file()
+        and path.name not in _LEFT_OUT
+        and _is_found(local, str(path), holds)
+    ]
+    if lakehouse and not Path(lakehouse.root).is_relative_to(home):
+        files = lakehouse.files
+        places += [
+            f"{lakehouse.root}/{name}"
+            for name in sorted(files.sizes(files.base))
+            if _is_found(files.system, f"{files.base}/{name}", holds)
+        ]
     return places
+
+
+def _is_found(system: fs.FileSystem, path: str, holds: Holds) -> bool:
+    try:
+        return any(map(holds, contents(system, path)))
+    except FileNotFoundError:  # a running pipeline has replaced it
+        return False
+    except (OSError, pa.ArrowException, zlib.error, struct.error, ValueError) as error:
+        raise TableError(f"{path} cannot be searched: {error}", "Search it by hand.") from error
 
 
 def holding_text(values: Sequence[str]) -> Holds:
@@ -55,29 +73,31 @@ def holding_text(values: Sequence[str]) -> Holds:
     return lambda data: any(each in data for each in wanted)
 
 
-def contents(path: Path) -> Iterator[bytes]:
+def contents(system: fs.FileSystem, path: str) -> Iterator[bytes]:
     """What a file has, in parts that overlap: its bytes, and what they are once they are decoded."""
-    yield from _raw(path)
-    if path.suffix == ".parquet":
-        yield from _parquet(path)
-    elif path.suffix == ".log" and path.stem.isdigit():
-        yield from _records(path)
-    elif path.suffix == ".gz":
-        with gzip.open(path) as file:
-            while part := file.read(_BLOCK_BYTES):
-                yield part
+    with system.open_input_file(path) as file:
+        yield from _raw(file)
+        file.seek(0)
+        name = Path(path)
+        if name.suffix == ".parquet":
+            yield from _parquet(file)
+        elif name.suffix == ".log" and name.stem.isdigit():
+            yield from _records(file)
+        elif name.suffix == ".gz":
+            with gzip.open(file) as unpacked:
+                while part := unpacked.read(_BLOCK_BYTES):
+                    yield part
 
 
-def _raw(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        last = b""
-        while part := file.read(_BLOCK_BYTES):
-            yield last + part
-            last = part[-_OVERLAP_BYTES:]
+def _raw(file: pa.NativeFile) -> Iterator[bytes]:
+    last = b""
+    while part := file.read(_BLOCK_BYTES):
+        yield last + part
+        last = part[-_OVERLAP_BYTES:]
 
 
-def _parquet(path: Path) -> Iterator[bytes]:
-    for batch in pq.ParquetFile(path).iter_batches(batch_size=10_000):
+def _parquet(file: pa.NativeFile) -> Iterator[bytes]:
+    for batch in pq.ParquetFile(file).iter_batches(batch_size=10_000):
         for column in batch.columns:
             yield from _texts(column)
 
@@ -99,18 +119,17 @@ def _texts(column: pa.Array) -> Iterator[bytes]:
         yield b"\n".join(column.cast(pa.large_binary()).drop_null().to_pylist())
 
 
-def _records(path: Path) -> Iterator[bytes]:
+def _records(file: pa.NativeFile) -> Iterator[bytes]:
     """The records of a segment of Kafka's, decompressed; a broker may be appending to it."""
-    with path.open("rb") as file:
-        while len(header := file.read(_BATCH_HEADER.size)) == _BATCH_HEADER.size:
-            _, length, _, magic, _, attributes, *_ = _BATCH_HEADER.unpack(header)
-            size = _LENGTH_AT + length - _BATCH_HEADER.size
-            if magic != 2 or size < 0:
-                return
-            payload = file.read(size)
-            codec = _CODECS.get(attributes & 7)
-            if len(payload) == size and codec:
-                yield _decompressed(payload, codec)
+    while len(header := file.read(_BATCH_HEADER.size)) == _BATCH_HEADER.size:
+        _, length, _, magic, _, attributes, *_ = _BATCH_HEADER.unpack(header)
+        size = _LENGTH_AT + length - _BATCH_HEADER.size
+        if magic != 2 or size < 0:
+            return
+        payload = file.read(size)
+        codec = _CODECS.get(attributes & 7)
+        if len(payload) == size and codec:
+            yield _decompressed(payload, codec)
 
 
 def _decompressed(payload: bytes, codec: str) -> bytes:

@@ -20,7 +20,6 @@ from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
-from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.home import Home
 from tidemark.operate import redelivery, staging
@@ -29,7 +28,7 @@ from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
 from tidemark.operate.journal import Journal, staged_parts
 from tidemark.operate.ranges import iso, since_then, time_ranges
-from tidemark.operate.retention import ceil, complete_from
+from tidemark.operate.retention import ceil, complete_from, expiry, unexpired
 from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot, at_snapshot
@@ -42,9 +41,6 @@ from tidemark.stream.table_state import recorded
 
 CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
-_KEY = ["topic", "partition", "offset"]
-# By how much a time may differ that was read with another time zone.
-_ZONES = timedelta(days=2)
 
 Report = Callable[[str, int, int], None]  # names of tables, parts of them that are done, parts in all
 
@@ -72,10 +68,8 @@ class Rebuild:
     @cached_property
     def masks(self) -> bool:
         """Whether the lines themselves are to be masked, because the privacy settings of history are others."""
-        settings, lakehouse = self.home.settings, self.home.lakehouse
-        state = recorded(lakehouse, self.home.graph.accepted.name)
-        differing = applied.line_differences(settings, state)
-        return settings.privacy.active and any(name.startswith("privacy") for name in differing)
+        state = recorded(self.home.lakehouse, self.home.graph.accepted.name)
+        return applied.masks_history(self.home.settings, state)
 
     @cached_property
     def of_accepted(self) -> tuple[Derivation, ...]:
@@ -223,7 +217,7 @@ class _Work:
                 self._keep_older(lines, at, lines_kept)
                 if not self._job.masks:  # figures of older requests stay as they are
                     kept = max(kept or lines_kept, lines_kept)
-            corrections = Corrections.of(self._accepted_before(at), self._accepted_after(at))
+            corrections = self._corrections(at)
             state = replace(state, corrections=corrections)
             names = [table.name for derivation in of_accepted for table in derivation.tables]
             if since is not None:
@@ -265,21 +259,28 @@ class _Work:
     def _kept(self, table: Table) -> datetime | None:
         return complete_from(self._home, table, datetime.now(UTC))
 
+    def _corrections(self, at: Snapshot) -> Corrections:
+        """Deletes staged rows of lines whose time is over, and compares the others with those before."""
+        now = datetime.now(UTC)
+        for table in self._job.of_lines.tables:
+            if condition := expiry(self._home, table, now):
+                Swap(self._home.settings).staged.delta(table).delete(condition)
+        before, after = self._accepted_before(at), self._accepted_after(at)
+        kept = unexpired(self._home, self._accepted, now)
+        return (
+            Corrections.of(before, after)
+            if kept is None
+            else Corrections.of(before.where(kept), after.where(kept))
+        )
+
     def _keep_older(self, lines: Rows, at: Snapshot, kept: datetime) -> None:
         """Stages the accepted rows whose lines are gone: as they are, or masked where lines are to be masked."""
-        table, time, commit = self._accepted, column("event_time"), self._next()
+        table, commit = self._accepted, self._next()
         if self._staged.committed(table, _WRITER) >= commit.number:
             return
-        # A line may have been read with another time zone before.
         old = since_then(self._accepted_before(at), table.clock, self._since)
-        old = old.where(time < kept + _ZONES)
-        near = lines.where(time.is_null() | (time < kept + 2 * _ZONES))
-        keys = near.read().select(_KEY) if near.few else near.frame().select(*_KEY).toArrow()
-        plain = replace(table, columns=tuple(replace(each, of="") for each in table.columns))
         masking = self._job.masking if self._job.masks else None
-        work = Work(judge=masking, appends=[(plain, ALL)], left_out=keys)
-        with old.processed(work, self._staged, f"{commit.writer}-{commit.number:05d}") as batch:
-            batch.append(self._staged, plain, ALL, commit)
+        staging.append_older(self._staged, table, old, lines, kept, commit, masking)
         staging.number_all(self._staged, self._job.of_lines.tables, commit)
 
     def _pruned(self, state: _Staged) -> _Staged:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
 
+from tidemark.contract.expression import Expression, column
 from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
@@ -89,6 +90,14 @@ def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
     return floor(now - age, max(window, _HOUR))
 
 
+def unexpired(home: Home, accepted: Table, now: datetime) -> Expression | None:
+    """The condition for the rows of the table of accepted lines whose time is not over; None if it keeps all."""
+    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(accepted.name)
+    starts = [cut_of(home, accepted, now), now - timedelta(days=days) if days else None]
+    start = max((each for each in starts if each), default=None)
+    return column(_EVENT_TIME) >= start if start else None
+
+
 def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
     """The event time from which on a table of lines has all of them: the start of an hour; None if it has all.
 
@@ -122,15 +131,16 @@ def expired_ends(home: Home, condition: str) -> dict[int, int]:
 
 def expired_files(home: Home) -> list[str]:
     """The files of tables, those of old versions included, that have rows whose time is over. Raises TableError."""
-    now, expired = datetime.now(UTC), []
+    now, lakehouse, expired = datetime.now(UTC), home.lakehouse, []
     for table in home.tables:
         cut = cut_of(home, table, now)
-        directory = home.settings.tables / table.layer / table.short_name
-        for path in sorted(directory.glob("*.parquet")) if cut else ():
-            rows = pq.read_table(path, partitioning=None)
+        directory = lakehouse.directory(table)
+        there = lakehouse.files.sizes(directory) if cut and lakehouse.exists(table) else {}
+        for name in sorted(name for name in there if name.endswith(".parquet")):
+            rows = pq.read_table(f"{directory}/{name}", filesystem=lakehouse.files.system, partitioning=None)
             times = [rows[name] for name in _times(table) if name in rows.column_names]
             if pc.any(pc.less(pc.coalesce(*times), pa.scalar(cut))).as_py():
-                expired.append(str(path.relative_to(home.settings.home)))
+                expired.append(f"{lakehouse.path(table)}/{name}".removeprefix(f"{home.settings.home}/"))
     return expired
 
 

@@ -42,6 +42,6 @@ def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], note
 
 
 def found_still(settings: Settings, *, visitor: str, address: str) -> list[str]:
-    """The files of the home in which the visitor's id, or the address, still stands. Raises TableError for a file that
-    cannot be read."""
-    return where_found(settings.home, holding(visitor.lower() or address))
+    """The files of the home, and of its tables elsewhere, in which the visitor's id, or the address, still stands.
+    Raises TableError for a file that cannot be read."""
+    return where_found(settings.home, holding(visitor.lower() or address), lakehouse.of(settings))

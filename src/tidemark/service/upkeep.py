@@ -12,12 +12,15 @@ from tidemark.operate.retention import expired_files
 from tidemark.operate.upkeep import Done, maintain
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 
 
 def maintain_tables(settings: Settings, *, at_once: bool = False) -> list[Done]:
     """Maintains every table; `at_once` as in `tidemark.operate.upkeep.maintain`. Raises as that, and TableError for a
     home without tables."""
     pipeline = Pipeline.of(settings)
+    if at_once:
+        lakehouse.require_files(pipeline.lakehouse, "`maintain --prove`")
     if pipeline.lakehouse.can.files is None:
         return maintain_catalog(pipeline)
     if pipeline.lakehouse.can.register and not pipeline.checkpoint(REQUESTS).exists():
@@ -30,8 +33,9 @@ def maintain_tables(settings: Settings, *, at_once: bool = False) -> list[Done]:
 
 
 def found_still(settings: Settings, value: str) -> list[str]:
-    """The files of the home in which a value stands: an address in any spelling, or a text. Without a value, those that
-    have rows whose time is over. Raises TableError for a file that cannot be read."""
+    """The files of the home, and of its tables elsewhere, in which a value stands: an address in any spelling, or a
+    text. Without a value, those that have rows whose time is over. Raises TableError for a file that cannot be read."""
+    pipeline = Pipeline.of(settings)
     if value:
-        return where_found(settings.home, holding(text=value))
-    return expired_files(Pipeline.of(settings))
+        return where_found(settings.home, holding(text=value), pipeline.lakehouse)
+    return expired_files(pipeline)

@@ -50,6 +50,13 @@ def line_differences(settings: Settings, state: TableState) -> dict[str, tuple[s
     return _differing(state.applied, _of_lines(settings))
 
 
+def masks_history(settings: Settings, state: TableState) -> bool:
+    """Whether lines of history are to be masked, because the privacy settings of the table of accepted lines, in this
+    state, are others."""
+    differing = line_differences(settings, state)
+    return settings.privacy.active and any(name.startswith("privacy") for name in differing)
+
+
 def privacy_differences(settings: Settings, state: TableState) -> dict[str, tuple[str, str]]:
     """The privacy settings that are others than those of the last start, or else of history."""
     if state.privacy is not None:
