@@ -16,7 +16,7 @@ from tidemark.figures import timespec
 from tidemark.figures.digest import BINS, Digest
 from tidemark.figures.timespec import Kind, Paint
 
-WIDTH, HEIGHT, _SCALE = 540, 190, 2
+WIDTH, HEIGHT, _SCALE = 440, 165, 2
 # By series.
 _COLORS = {"Visitors": "#14919b", "4xx": "#c98a1b", "5xx": "#d64545"}
 _QUIET, _TEXT = "#8a96a3", "#76828f"
