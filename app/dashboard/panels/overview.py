@@ -22,7 +22,7 @@ from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel, query_button
+from ..panel import SELDOM, Look, meaning, nothing, panel, query_button
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -189,6 +189,7 @@ def device_name(value: str) -> str:
 @panel(
     "What moved most",
     AUDIENCE,
+    every=SELDOM,
     help="Values that account for the change of the chosen figure, by the tables of full hours; *What moved* has all.",
 )
 def moved_panel(look: Look) -> None:
