@@ -93,9 +93,7 @@ def spec(
     x: Layer = {"field": "at", "type": "temporal", "scale": UTC_SCALE, "axis": _time_axis()}
     x["title"] = f"Time ({zone})"
     data: dict[str, pd.DataFrame] = {"bins": bins, "long": long}
-    pointed = _pointed(
-        x, tooltip, width, kind, pick if kind != "bar" or pick == "bin" else "", zoom, paint.quiet
-    )
+    pointed = _pointed(x, tooltip, width, kind, pick if pick == "bin" else "", zoom, paint.quiet)
     if kind == "bar":
         last = int(bins["at"].max()) + width
         # Room for at least a dozen bars, so that few bars are not too wide.
@@ -108,6 +106,7 @@ def spec(
         encoding = {"x": x, "y": y, "color": color}
         layers = [*behind, *_lines(encoding, kind, curve, known is not None, long, open_at, data), *pointed]
         if pick == "mark":
+            data["points"] = long.merge(bins, on="at")
             layers.append(_points(encoding, tooltip))
     if known is not None:
         earlier = known.assign(at=_millis(known["bin"]))[["at", "series", "value"]]
@@ -310,11 +309,16 @@ def _lines(
 
 def _points(encoding: Layer, tooltip: list[Layer]) -> Layer:
     """Unseen points that take the clicks on a series."""
-    lookup = {"data": {"name": "bins"}, "key": "at", "fields": [each["field"] for each in tooltip]}
     return {
-        "data": {"name": "long"},
-        "transform": [{"lookup": "at", "from": lookup}],
-        "mark": {"type": "point", "size": 120, "opacity": 0, "fillOpacity": 0, "cursor": "pointer"},
+        "data": {"name": "points"},
+        "mark": {
+            "type": "point",
+            "aria": False,
+            "size": 120,
+            "opacity": 0,
+            "fillOpacity": 0,
+            "cursor": "pointer",
+        },
         "params": [{"name": PICK, "select": {"type": "point", "fields": ["at", "series"]}}],
         "encoding": encoding | {"tooltip": tooltip},
     }
