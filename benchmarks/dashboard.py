@@ -73,7 +73,9 @@ window.watchPage = (module, begun) => new Promise(done => {
 """
 CLICK = """
 const [path, module, done] = arguments;
-const link = [...document.querySelectorAll('a')].find(a => new URL(a.href).pathname === path);
+// The link to the first page is empty, below the directory of all pages.
+const to = href => href.startsWith('#') ? null : new URL(href, new URL('./', location)).pathname;
+const link = [...document.querySelectorAll('a[href]')].find(a => to(a.getAttribute('href')) === path);
 if (!link) { done(null); return; }
 const begun = performance.now();
 link.click();
