@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +25,9 @@ from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
 
-LINE = '{client} - - [21/Nov/2026:10:00:0{n} +0000] "GET /{n} HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
-MINE, OTHER = "198.51.100.77", "203.0.113.7"
+LINE = '{client} - - [{day:%d/%b/%Y}:10:00:0{n} +0000] "GET /{n} HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
+MINE, OTHER, OLD = "198.51.100.77", "203.0.113.7", "192.0.2.77"
+TODAY = datetime.now(UTC)
 
 
 def command(settings: Settings, *words: str) -> tuple[int, str]:
@@ -36,16 +38,22 @@ def command(settings: Settings, *words: str) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def home_of_its_own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A home whose broker has stopped again, with all lines in the tables."""
-    directory = tmp_path_factory.mktemp("erasure")
-    log = directory / "access.log"
-    log.write_text("".join(LINE.format(client=client, n=n) for n in range(9) for client in (MINE, OTHER)))
     settings = Settings.of(
-        home=directory / "home", broker_port=0, broker_java_options=QUICK_JVM, quality_interval_seconds=0.0
-    )
+        home=tmp_path_factory.mktemp("erasure") / "home", broker_port=0, broker_java_options=QUICK_JVM,
+        quality_interval_seconds=0.0,
+    )  # fmt: skip
+    process(settings, spark, "new.log", (MINE, TODAY), (OTHER, TODAY))
+    return settings
+
+
+def process(settings: Settings, spark: SparkSession, name: str, *clients: tuple[str, datetime]) -> None:
+    """Imports nine lines of each client, on a day, and runs the pipeline once."""
+    log = settings.home.parent / name
+    lines = (LINE.format(client=client, day=day, n=n) for n in range(9) for client, day in clients)
+    log.write_text("".join(lines))
     with embedded.running(settings) as there:
         import_files([str(log)], Options(there.kafka, say=lambda text: None))
         run_here(spark, there)
-    return settings
 
 
 def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -> None:
@@ -68,6 +76,20 @@ def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -
     rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
     assert command(settings, "maintain", "--prove", MINE)[0] == 0
     assert command(settings, "maintain", "--prove", OTHER)[0] == 1
+
+
+def test_lines_past_their_retention_leave_a_file_that_the_broker_has_for_newer_ones(
+    home_of_its_own: Settings, spark: SparkSession
+) -> None:
+    settings = home_of_its_own
+    process(settings, spark, "old.log", (OLD, TODAY - timedelta(days=100)), (OTHER, TODAY))
+    (settings.home / "tidemark.toml").write_text('[retention]\nlines = "30d"\nrequests = "30d"\n')
+    assert command(settings, "maintain")[0] == 0
+    before = where_found(settings.home, holding_text([OLD]))
+    assert {path.split("/")[0] for path in before} == {"broker", "tables"}
+    assert command(settings, "maintain", "--prove")[0] == 0
+    assert where_found(settings.home, holding_text([OLD])) == []
+    (settings.home / "tidemark.toml").unlink()
 
 
 @pytest.mark.parametrize("name", ("logs/pipeline.log", "spark/part.gz", "tables/gold/x/_delta_log/0.json"))

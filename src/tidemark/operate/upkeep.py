@@ -64,8 +64,9 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
     """Maintains every existing table of the home, and returns the results.
 
     With `hot_only` only vacuums and shortens logs, which is quick; with `at_once` also deletes the files of rows whose
-    time is over without waiting for readers of old versions, and those of Kafka's records. Raises SettingError for a
-    retention that makes no sense, TableError for a table that cannot be read.
+    time is over without waiting for readers of old versions, and if that of lines is limited, those of all Kafka's
+    records that are in bronze. Raises SettingError for a retention that makes no sense, TableError for a table that
+    cannot be read.
     """
     settings, now = home.settings, datetime.now(UTC)
     retention_days(settings.upkeep.retention_days, home.tables)
@@ -81,13 +82,20 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
                     if table.lines == "all":
                         ends = expired_ends(home, condition)
                 done.append(upkeep.run(None if hot_only else condition))
-    if ends and settings.kafka.uses_embedded_broker:
-        at_most = in_bronze(home)
-        erase_records(home, {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}, segments=at_once)
+    if settings.kafka.uses_embedded_broker:
+        if at_once and settings.retention.age("lines"):
+            # Kafka deletes whole files, and newer records may share one with those whose time is over.
+            erase_records(home)
+        elif ends:
+            at_most = in_bronze(home)
+            ends = {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}
+            erase_records(home, ends, segments=False)
     if not hot_only:
         note_counted_anew(home)
     if at_once:
-        erase_old_versions(home.only([home.graph[entry.table] for entry in done if entry.rows_expired]))
+        # Upkeep of before may have deleted the rows, and left the files to readers of old versions.
+        names = {entry.table for entry in done}
+        erase_old_versions(home.only([t for t in home.tables if t.name in names and expiry(home, t, now)]))
     return done
 
 
