@@ -88,7 +88,7 @@ def test_nothing_that_a_runtime_has_is_replaced(runtime: str) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_every_task_runs_on_the_oldest_versions(wheel: Path, broker: Settings, tmp_path: Path) -> None:
     """The oldest versions that the wheel's bounds allow, and of what it depends on indirectly those of Runtime 18."""
     oldest = ("--resolution", "lowest-direct", "--constraint", str(versions("18")))

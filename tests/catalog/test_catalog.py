@@ -92,7 +92,7 @@ def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_every_command_works_on_catalog_tables_or_says_why_not(
     catalog: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
