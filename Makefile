@@ -32,8 +32,8 @@ check: lint ## Lint, the quick tests and one exact run of the pipeline: three mi
 	$(BIN)/pytest -n 2 --dist worksteal -m "check or not (soak or cluster or slow or browser or jvm)" \
 		$(foreach place,$(PROCESSES),--ignore=tests/$(place)) $(ARGS)
 
-test: setup ## Run every test (ARGS="tests/cli -x" for some of them; ALL=1: those of `make cluster`, too)
-	$(BIN)/pytest -n 3 --dist worksteal -m "not soak$(if $(ALL),, and not cluster)" $(ARGS)
+test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
+	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)
 	$(BIN)/pytest -n 2 --dist worksteal -m cluster $(or $(ARGS),$(CLUSTER))
