@@ -18,6 +18,7 @@ from tidemark.figures import extents as every
 from tidemark.figures.declarations import declarations, home_of
 from tidemark.figures.declared import Declared, Goal
 from tidemark.figures.extents import Extent
+from tidemark.figures.kept import Keeping, Kept
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import Permitted, permitted
 from tidemark.figures.query import Query, Where, greatest, query
@@ -32,8 +33,6 @@ from tidemark.figures.reader import (
 from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import if_any
 from tidemark.figures.unions import UnionCache
-
-from .kept import Keeping, Kept
 
 T = TypeVar("T")
 

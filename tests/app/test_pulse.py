@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from app.dashboard import data, pulse
-from app.dashboard.kept import Kept
 from app.dashboard.pulse import Pulse
 from tests.app import tables
 from tests.app.showing import show
 from tests.app.tables import Request
+from tidemark.figures.kept import Kept
 from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
 
