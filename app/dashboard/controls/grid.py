@@ -119,9 +119,11 @@ def grid_with_actions(
     where: tuple[Condition, ...] = (),
     download: pd.DataFrame | None = None,
 ) -> int | None:
-    """A grid whose selected row can be filtered by, or opened down to its requests: those of `selection` that pass
-    the row's `filters` and `where`."""
-    picked = grid(frame, name, columns, rows=rows, select=True, download=download)
+    """A grid whose rows can be filtered by, with a click on their `value` (default: the first column), or opened down
+    to their requests, where they are selected: those of `selection` that pass the row's `filters` and `where`."""
+    value = "value" if "value" in frame else frame.columns[0]
+    settings = {**(columns or {}), value: _clicked((columns or {}).get(value), name, filters)}
+    picked = grid(frame, name, settings, rows=rows, select=True, download=download)
     if picked is None:
         return None
     chosen = filters[picked]
@@ -137,6 +139,20 @@ def grid_with_actions(
         )
         actions.requests_button(actions.Requests(selection.having(*chosen), where), f"open-{name}")
     return picked
+
+
+def _clicked(column: Any, name: str, filters: Sequence[tuple[Filter, ...]]) -> Any:
+    """A column of values that filter by their row."""
+    key = f"value-{name}"
+
+    def add() -> None:
+        actions.add_filter(*filters[st.session_state[key]["row"]])
+
+    settings = column or {}
+    return st.column_config.ButtonColumn(
+        settings.get("label"), width=settings.get("width"), help=settings.get("help"), type="tertiary",
+        alignment="left", key=key, on_click=add,
+    )  # fmt: skip
 
 
 def count_column(label: str, help: str | None = None) -> Any:
