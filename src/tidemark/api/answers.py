@@ -120,8 +120,11 @@ class Answers:
             running = self._pool.submit(self._compute, asking.right, asked, limit, key, until)
             self._running[key] = running
             running.add_done_callback(lambda _: self._running.pop(key, None))
+        awaited = asyncio.wrap_future(running)
+        # Its failure is asked for even when nobody waits any more: otherwise asyncio logs it as forgotten.
+        awaited.add_done_callback(lambda done: done.cancelled() or done.exception())
         # Others may wait for it, too.
-        return await asyncio.shield(asyncio.wrap_future(running))
+        return await asyncio.shield(awaited)
 
     def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
         """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
