@@ -117,7 +117,7 @@ class Drained:
 def drained(home: Path, log: Path, lines: int, *, toml: str = "", at_the_door: bool = False) -> Drained:
     """Runs the pipeline over the lines of the log, with a settings file of this text; the lines are masked already when
     they are sent, or by the pipeline."""
-    home.mkdir(parents=True)
+    home.mkdir(mode=0o700, parents=True)
     (home / "tidemark.toml").write_text(toml, encoding="utf-8")
     with broker.running(Settings.of(home=home, broker_port=0)) as settings:
         door = Door.of(settings) if at_the_door else None
