@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.api.errors import TooLongError
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, Reader, Version
+from tidemark.figures.reader import Contract, Through, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,38 +18,29 @@ Versions = dict[str, Version | None]
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watched(Through):
     """The `Reader` of one question. `versions` has each table that it has read, at its version before the first read.
     A read after `until` (of time.monotonic) raises TooLongError."""
 
-    reader: Reader
     seconds: float
     until: float
     versions: Versions = field(default_factory=dict)
 
-    @property
-    def label(self) -> str:
-        return self.reader.label
-
-    @property
-    def root(self) -> str:
-        return self.reader.root
-
     def version(self, table: str) -> Version | None:
         self._watch(table)
-        return self.reader.version(table)
+        return super().version(table)
 
     def contract(self, table: str) -> Contract:
         self._watch(table)
-        return self.reader.contract(table)
+        return super().contract(table)
 
     def arrow(self, q: Query) -> pa.Table:
         self._watch(*q.tables())
-        return self.reader.arrow(q)
+        return super().arrow(q)
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         self._watch(*q.tables())
-        return self.reader.coded(q, names)
+        return super().coded(q, names)
 
     def _watch(self, *tables: str) -> None:
         if time.monotonic() > self.until:

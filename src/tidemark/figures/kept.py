@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, Reader, Version
+from tidemark.figures.reader import Reader, Through, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,26 +51,14 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Keeping(Through):
     """A reader that keeps the rows it reads; those of `coded`, which can be many, it does not."""
 
-    reader: Reader
     kept: Kept
     versions: Versions
 
-    @property
-    def label(self) -> str:
-        return self.reader.label
-
-    @property
-    def root(self) -> str:
-        return self.reader.root
-
     def version(self, table: str) -> Version | None:
         return self.versions(self.reader, [table])[0]
-
-    def contract(self, table: str) -> Contract:
-        return self.reader.contract(table)
 
     def arrow(self, q: Query) -> pa.Table:
         key = (self.label, repr(q), self.versions(self.reader, list(q.tables())))

@@ -18,7 +18,7 @@ from tidemark.figures.query import (
     Query,
     Where,
 )
-from tidemark.figures.reader import Contract, Reader, ReadError, Version
+from tidemark.figures.reader import Reader, ReadError, Through
 from tidemark.figures.right import EVERYTHING, Right
 
 if TYPE_CHECKING:
@@ -44,29 +44,18 @@ class ForbiddenError(ReadError):
 
 
 @dataclass(frozen=True)
-class Permitted:
+class Permitted(Through):
     """A `Reader` of what a right allows. Every query raises ForbiddenError where it does not.
 
     `label` names the right, too, so that what is remembered for one right answers nobody with another.
     """
 
-    reader: Reader
     right: Right
     _sited: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def label(self) -> str:
         return f"{self.reader.label} ({self.right.label})"
-
-    @property
-    def root(self) -> str:
-        return self.reader.root
-
-    def version(self, table: str) -> Version | None:
-        return self.reader.version(table)
-
-    def contract(self, table: str) -> Contract:
-        return self.reader.contract(table)
 
     def arrow(self, q: Query) -> pa.Table:
         return self.reader.arrow(self.permitted(q))

@@ -85,6 +85,33 @@ class Reader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Through:
+    """A `Reader` that reads through another one, for those that change a part of what it does."""
+
+    reader: Reader
+
+    @property
+    def label(self) -> str:
+        return self.reader.label
+
+    @property
+    def root(self) -> str:
+        return self.reader.root
+
+    def version(self, table: str) -> Version | None:
+        return self.reader.version(table)
+
+    def contract(self, table: str) -> Contract:
+        return self.reader.contract(table)
+
+    def arrow(self, q: Query) -> pa.Table:
+        return self.reader.arrow(q)
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        return self.reader.coded(q, names)
+
+
 def frame(table: pa.Table) -> pd.DataFrame:
     """Arrow to pandas: timestamps aware in UTC, text as Python strings."""
     rows: pd.DataFrame = plain(table).to_pandas()

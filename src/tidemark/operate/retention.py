@@ -65,12 +65,17 @@ def _limits(text: str) -> Iterator[tuple[str, str, str]]:
 def expiry(home: Home, table: Table, now: datetime) -> str:
     """SQL condition for the rows of a table whose time is over, by the settings `[retention]` and `retention_days`;
     empty if there are none."""
-    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
+    days = _days(home, table)
     conditions = [older(table, _literal(now - timedelta(days=days)))] if days else []
     cut = cut_of(home, table, now)
     if cut is not None:
         conditions.append(_before(table, cut))
     return " OR ".join(f"({each})" for each in conditions)
+
+
+def _days(home: Home, table: Table) -> float | None:
+    """The days after which `retention_days` deletes rows of a table; None if it keeps all."""
+    return retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
 
 
 def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
@@ -92,7 +97,7 @@ def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
 
 def unexpired(home: Home, accepted: Table, now: datetime) -> Expression | None:
     """The condition for the rows of the table of accepted lines whose time is not over; None if it keeps all."""
-    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(accepted.name)
+    days = _days(home, accepted)
     starts = [cut_of(home, accepted, now), now - timedelta(days=days) if days else None]
     start = max((each for each in starts if each), default=None)
     return column(_EVENT_TIME) >= start if start else None
@@ -110,7 +115,7 @@ def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
 
 def record_kept(home: Home, table: Table, now: datetime) -> None:
     """Records before rows are deleted from which event time on the table keeps all."""
-    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
+    days = _days(home, table)
     by_days = ceil(now - timedelta(days=days - 1 if table.lines == "all" else days), _HOUR) if days else None
     known = complete_from(home, table, now)
     kept = max((each for each in (by_days, known) if each), default=None)
