@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,17 +20,16 @@ from tidemark.figures.extents import Extent
 from tidemark.figures.kept import Keeping, Kept
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import Permitted, permitted
-from tidemark.figures.query import Query, Where, greatest, query
+from tidemark.figures.query import Where, greatest, query
 from tidemark.figures.reader import (
     Contract,
     MissingTableError,
     Reader,
     ReadError,
     Version,
-    frame,
 )
 from tidemark.figures.right import EVERYTHING, Right
-from tidemark.figures.rows import if_any
+from tidemark.figures.rows import Direct, if_any
 from tidemark.figures.unions import UnionCache
 
 T = TypeVar("T")
@@ -87,29 +85,17 @@ def shared_kept() -> Kept:
     return Kept()
 
 
-@dataclass(frozen=True)
-class Remembered:
+def rows_of(reader: Reader) -> Direct:
     """The `Rows` of the pages: they are kept until a table of their query has another version."""
-
-    reader: Reader
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.reader, Keeping):
-            object.__setattr__(self, "reader", Keeping(self.reader, shared_kept(), _versions))
-
-    @property
-    def unions(self) -> UnionCache:
-        return shared_unions()
-
-    def __call__(self, q: Query) -> pd.DataFrame:
-        return frame(self.reader.arrow(q))
+    keeping = reader if isinstance(reader, Keeping) else Keeping(reader, shared_kept(), _versions)
+    return Direct(keeping, shared_unions())
 
 
 def remembered(
     reader: Reader,
     tables: Sequence[str],
     key: str,
-    make: Callable[[Remembered], T],
+    make: Callable[[Direct], T],
     *,
     large: bool = False,
 ) -> T:
@@ -125,9 +111,9 @@ def _made(
     label: str,
     key: str,
     versions: tuple[Version | None, ...],
-    _make: Callable[[Remembered], Any],
+    _make: Callable[[Direct], Any],
 ) -> Any:
-    return _make(Remembered(_reader))
+    return _make(rows_of(_reader))
 
 
 _copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_made)
@@ -151,9 +137,7 @@ def contract(reader: Reader, table: str) -> Contract:
 def backfills(reader: Reader) -> dict[str, str]:
     """Progress of backfills as text, by table, such as `gold/pages`."""
     where = [Where("complete", "=", False)]
-    found = if_any(
-        Remembered(reader), query(INVENTORY, ["table", "done", "total"], where, order_by=["table"])
-    )
+    found = if_any(rows_of(reader), query(INVENTORY, ["table", "done", "total"], where, order_by=["table"]))
     return {
         table.replace(".", "/", 1): "not begun"
         if pd.isna(parts)
@@ -165,13 +149,13 @@ def backfills(reader: Reader) -> dict[str, str]:
 def others(reader: Reader) -> dict[str, str]:
     """The tables that other packages declare, and these packages' names."""
     where = [Where("package", "!=", "")]
-    found = if_any(Remembered(reader), query(INVENTORY, ["table", "package"], where, order_by=["table"]))
+    found = if_any(rows_of(reader), query(INVENTORY, ["table", "package"], where, order_by=["table"]))
     return {table.replace(".", "/", 1): package for table, package in found.itertuples(index=False)}
 
 
 def extents(reader: Reader) -> dict[str, Extent]:
     """First and newest event time per site."""
-    return every.extents(Remembered(reader))
+    return every.extents(rows_of(reader))
 
 
 def extent(reader: Reader, site: str | None) -> Extent:
@@ -182,7 +166,7 @@ def extent(reader: Reader, site: str | None) -> Extent:
 def flows(reader: Reader) -> dict[str, datetime]:
     """When each flow recorded its last batch."""
     found = if_any(
-        Remembered(reader),
+        rows_of(reader),
         query(PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]),
     )
     return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}
@@ -201,7 +185,7 @@ def declared(reader: Reader) -> Declared:
     knows. Raises ReadError."""
     right = reader.right if isinstance(reader, Permitted) else EVERYTHING
     try:
-        return declarations(Remembered(reader), right)
+        return declarations(rows_of(reader), right)
     except SettingError as error:
         raise ReadError(str(error)) from error
 

@@ -19,6 +19,7 @@ from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import MissingTableError, Reader, ReadError, Version
+from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import plain, shown
 from tidemark.figures.zones import floor
@@ -58,8 +59,8 @@ class Look:
     tools: DeltaGenerator | None = None
 
     @property
-    def rows(self) -> data.Remembered:
-        return data.Remembered(self.reader)
+    def rows(self) -> Direct:
+        return data.rows_of(self.reader)
 
     @functools.cached_property
     def extent(self) -> Extent:

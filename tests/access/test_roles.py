@@ -154,9 +154,9 @@ def test_what_is_remembered_for_one_right_answers_nobody_with_another(reader: Re
     rights = [EVERYTHING, Right("viewer"), VIEWER, ANALYST, Right.of("viewer", [MINE, OTHER])]
     assert len({permitted(reader, right).label for right in rights}) == len(rights)
     asked = query("silver/requests", ["path"], order_by=["path"])
-    assert len(data.Remembered(permitted(reader, ANALYST))(asked)) < len(data.Remembered(reader)(asked))
+    assert len(data.rows_of(permitted(reader, ANALYST))(asked)) < len(data.rows_of(reader)(asked))
     with pytest.raises(ForbiddenError):
-        data.Remembered(permitted(reader, VIEWER))(asked)
+        data.rows_of(permitted(reader, VIEWER))(asked)
 
 
 def test_no_page_says_that_its_rows_are_only_counted() -> None:

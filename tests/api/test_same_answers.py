@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from app.dashboard.data import Remembered
+from app.dashboard.data import rows_of
 from tests.api.clients import mcp_client
 from tests.api.conftest import ARGUMENTS, MINE, OTHER, Server
 from tests.app.showing import show, table
@@ -90,7 +90,7 @@ def test_every_surface_gives_the_same_answer(server: Server, home: Path, spec: R
 
     def of_page(right: Right, values: Values) -> Any:
         """By the rows that a page reads."""
-        rows = Remembered(permitted(reader, right))
+        rows = rows_of(permitted(reader, right))
         return report(rows, question(spec.name, values, declarations(rows, right)))
 
     async def compared() -> None:
@@ -158,7 +158,7 @@ def test_a_mail_has_the_figures_of_the_reports(home: Path, every: periods.Every)
     settings = Settings.of(home=home)
     mail = mail_of(settings, Home.of(settings).on_files().store, "r", Mailing(site, filter=filters), period)
     reader = permitted(DeltaReader(home), Right.of("viewer", [site] if site else []))
-    rows = Remembered(reader)
+    rows = rows_of(reader)
 
     def asked(of: str, period: periods.Period = period, **own: list[str]) -> dict[str, Any]:
         values = {

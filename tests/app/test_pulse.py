@@ -90,9 +90,9 @@ def test_rows_are_kept_for_all_viewers_until_their_table_changes(tmp_path: Path)
             return super().arrow(q)
 
     reader, asked = Counting(tmp_path), query(TRAFFIC, {"requests": total("requests")})
-    assert [data.Remembered(reader)(asked)["requests"].item() for _ in range(3)] == [1, 1, 1]
+    assert [data.rows_of(reader)(asked)["requests"].item() for _ in range(3)] == [1, 1, 1]
     tables.write_gold(tmp_path, [Request(NOW, "v"), Request(NOW, "w")])
-    assert data.Remembered(reader)(asked)["requests"].item() == 2
+    assert data.rows_of(reader)(asked)["requests"].item() == 2
     assert reads == [TRAFFIC, TRAFFIC]
 
 

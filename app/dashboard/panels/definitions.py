@@ -213,7 +213,7 @@ def _ask_preview(part: Part, values: Mapping[str, Any], key: str) -> None:
 def _preview(reader: Reader, home: Path, part: Part, values: Mapping[str, Any]) -> None:
     with st.spinner("Counting …"):
         try:
-            rows, extent = data.Remembered(reader), data.extent(reader, None)
+            rows, extent = data.rows_of(reader), data.extent(reader, None)
             words = preview.words(rows, part.kind, values, declared(home), extent)
         except (SettingError, ReadError) as error:
             st.error(plain(str(error)), icon=":material/error:")
@@ -277,7 +277,7 @@ def _changes(reader: Reader, filters: Filters) -> None:
     """What changed settings have done to the figures, as the pipeline noted it."""
     seen: dict[str, Version | None] = {}
     with data.seeing(seen):
-        found = notes.notes(data.Remembered(reader))
+        found = notes.notes(data.rows_of(reader))
     found = found[found["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
     with st.container(border=True, key="panel-definition-changes"):
         st.markdown(

@@ -13,6 +13,7 @@ from tidemark.figures.comparison import Change, known
 from tidemark.figures.declared import Definition
 from tidemark.figures.funnels import LABELS, Funnel
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, plain, shown
@@ -78,7 +79,7 @@ def _counted(look: Look, selection: Selection, asked: Definition) -> pd.DataFram
 
 
 def _counted_by(look: Look, selection: Selection, asked: Definition, label: str) -> pd.DataFrame:
-    def make(rows: data.Remembered) -> pd.DataFrame:
+    def make(rows: Direct) -> pd.DataFrame:
         return funnels.by(rows, selection, asked, _found(look, selection, asked), label)
 
     return data.remembered(look.reader, TABLES, f"funnel {selection} {asked} {label}", make)

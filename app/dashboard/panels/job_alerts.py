@@ -73,5 +73,5 @@ def alerts_columns(look: Look) -> dict[str, object]:
 
 def _latest(reader: Reader, table: str) -> pd.DataFrame:
     return if_any(
-        data.Remembered(reader), query(table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
+        data.rows_of(reader), query(table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
     )
