@@ -1,5 +1,5 @@
-"""What is done before somebody looks at a page: its libraries are loaded, and the visitors of past days united. For a
-month of twenty million requests that takes a second or two, and days that are over hardly change."""
+"""Prepares the pages before somebody opens one: loads their libraries, and unites the visitors of past days. For a
+month of twenty million requests the latter takes a second or two, and days that are over hardly change."""
 
 from __future__ import annotations
 

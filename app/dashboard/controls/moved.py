@@ -1,4 +1,4 @@
-"""What accounts for the change of a figure: the values that moved most, with their lines."""
+"""The values that account for the change of a figure, with their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a definition would match, for a form, before it is saved."""
+"""Counts the matches of a definition in a form before it is saved."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DAYS = 7
 
 
 def words(rows: Rows, kind: Kind, values: Mapping[str, Any], found: Declared, extent: Extent) -> str:
-    """What the last seven days of data have of a definition of one of the kinds PREVIEWED. `values` are its settings,
-    `found` the declarations beside it. Raises SettingError or ReadError."""
+    """Says how often a definition of one of the kinds PREVIEWED matches in the last seven days of data. `values` are
+    its settings, `found` the declarations beside it. Raises SettingError or ReadError."""
     if extent.newest is None:
         return "There is no data yet, so nothing can be counted."
     selection = Selection(start=extent.newest - timedelta(days=DAYS))

@@ -187,7 +187,7 @@ def _form(
 
 
 def _of_form(kind: str, key: str) -> Any:
-    """What the session has of this kind for the form of this key."""
+    """The value that the session keeps of this kind for the form of this key; None if it is for another form."""
     found: tuple[str, Any] = st.session_state.get(kind, ("", None))
     return found[1] if found[0] == key else None
 

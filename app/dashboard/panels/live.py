@@ -106,7 +106,7 @@ def now_panel(look: Look) -> None:
 
 
 def _curve(values: pd.Series) -> str:
-    """What the small curve of a figure shows; it has no axes."""
+    """The help text of a small curve, which has no axes."""
     return f"The curve is the last half hour, by minute: from {values.min():,.3g} to {values.max():,.3g}."
 
 

@@ -46,7 +46,7 @@ DIMENSIONS: Mapping[str, str] = {
     "page": "path", "source": "source", "campaign": "campaign", "country": "country", "network": "network",
     "bot": "bot_name", "status": "status", "host": "host", "device": "device",
 }  # fmt: skip
-# What the empty value of a dimension stands for.
+# Names of the empty value of each dimension.
 MISSING: Mapping[str, str] = {
     "page": "(no path)", "source": "(no source)", "campaign": "(no campaign)", "country": "(unknown)",
     "network": "(other networks)", "bot": "people", "status": "(no status)", "host": "(no host)", "device": "(unknown)",

@@ -122,7 +122,7 @@ def slow_hours(
     worst hour first.
 
     An hour has at least `least` requests of the page; the usual p95 is the median of its hours, and an hour is slow if
-    its p95 is at least `times` as long. Of the `limit` pages with most requests."""
+    its p95 is at least `times` as long. Only the `limit` pages with most requests are compared."""
     hourly = page_counts(rows, selection, hourly=True)
     most = hourly.groupby("path")["requests"].sum().nlargest(limit).index
     found = quantiles.quantiles(hourly[hourly["path"].isin(most)], ["path", "bin"], COARSE)
