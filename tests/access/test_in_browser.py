@@ -115,3 +115,12 @@ def test_a_share_shows_its_page_in_a_frame_without_a_cookie_and_behind_a_passwor
     browser.find_element(By.NAME, "password").send_keys(PASSWORD)
     browser.find_element(By.TAG_NAME, "button").click()
     assert drawn(browser, f"{SHOP}, device=mobile"), text(browser)
+
+    # In a frame of another site browsers keep the password over https only.
+    framed = door.shares.add(Share.of(SHOP, "pages", [], password, embed=True), None)
+    (directory / "page.html").write_text(frame.replace(token, framed))
+    browser.get(f"{other}/page.html")
+    browser.switch_to.frame(0)
+    browser.find_element(By.NAME, "password").send_keys(PASSWORD)
+    browser.find_element(By.TAG_NAME, "button").click()
+    assert drawn(browser, "The password is right"), text(browser)

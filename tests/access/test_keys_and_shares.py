@@ -144,6 +144,26 @@ def test_only_an_embedded_share_stands_in_a_frame_and_where(door: Door, tmp_path
     assert "no origin" in str(_failure(tmp_path, *add, "--embed-in", "https://blog.example; script-src *"))
 
 
+def test_the_password_of_an_embedded_share_is_kept_over_https_or_the_frame_says_why_not(
+    door: Door, tmp_path: Path
+) -> None:
+    add = ("share", "add", "--site", "shop", "--page", "live", "--embed", "--password-stdin")
+    done = CliRunner().invoke(tidemark, ["--home", str(tmp_path), "access", *add], input=PASSWORD)
+    path = done.stdout.strip()
+    assert "reached by https" in done.stderr
+    client = browser(door, scheme="https")
+    unlocked = client.post(path, data={"password": PASSWORD})
+    cookie = unlocked.headers["set-cookie"].lower()
+    assert {"samesite=none", "secure", "partitioned", "httponly"} <= set(cookie.split("; "))
+    kept = client.get(unlocked.headers["location"])
+    assert kept.status_code == 303 and kept.headers["location"] == path
+    assert client.get(path).json()["sites"] == ["shop"]
+    # A browser that sends no cookie from the frame.
+    unkept = browser(door).get(unlocked.headers["location"])
+    assert unkept.status_code == 403 and f'target="_blank" rel="noopener" href="{path}"' in unkept.text
+    assert "frame-ancestors *" in unkept.headers["content-security-policy"]
+
+
 def test_two_filters_of_a_field_both_hold(door: Door) -> None:
     from tidemark.access.shares import Share
 

@@ -46,6 +46,7 @@ def form(look: Look, *, home: Path, page: str) -> None:
     if made := state.pop("share-made", ""):
         st.text("The address is shown this once:")
         st.code(made, language=None)
+        st.text(state.pop("share-caveat", ""))
     if said := state.pop("share-said", ""):
         st.error(plain(said), icon=":material/error:")
     with st.form("share", border=False):
@@ -73,6 +74,7 @@ def _make(home: Path, page: str, site: str, filters: tuple[str, ...]) -> None:
         return
     who.record("share made", f"{page} of {site}")
     address = urlsplit(st.context.url or "")
+    state["share-caveat"] = "" if address.scheme == "https" else share.over_https_only
     state["share-made"] = (
         f"{address.scheme}://{address.netloc}/share/{token}" if address.netloc else f"/share/{token}"
     )

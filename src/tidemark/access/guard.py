@@ -20,7 +20,7 @@ from tidemark.access.door import Door, client_of, share_asking
 from tidemark.access.entering import WANTED
 from tidemark.access.hosts import values
 from tidemark.access.html import message_page
-from tidemark.access.routes import CALLBACK, LOGIN, LOGOUT, Passwords, refused, unlock
+from tidemark.access.routes import CALLBACK, LOGIN, LOGOUT, UNLOCKED, Passwords, refused, unlock
 from tidemark.errors import InputError
 
 Message = MutableMapping[str, Any]
@@ -134,6 +134,8 @@ class Guard:
             return await unlock(door, self._passwords, share, Request(scope, visit.receive), address)
         if scope["type"] == "http" and scope["method"] not in _SAFE:
             return refused(405, "a share reads only", "Use GET.")
+        if share.password and scope["query_string"] == UNLOCKED.encode():
+            return RedirectResponse(address, 303)
         # Not where the password is asked for: a browser that tells no referrer tells no origin of the form, either.
         visit.referrer = "no-referrer"
         asking = share_asking(share, client_of(scope))

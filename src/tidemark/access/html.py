@@ -49,6 +49,16 @@ def password_page(action: str, problem: str = "", status: int = 200) -> HTMLResp
     )
 
 
+def unkept_page(action: str) -> HTMLResponse:
+    """For a frame of another site whose cookie, of an unlocked share, the browser has not kept."""
+    return _page(
+        "The password is right",
+        f"""<p>But your browser keeps it for no page in a frame of another site. Open this page in a tab of its own, and
+enter the password there.</p><a class="button" target="_blank" rel="noopener" href="{escape(action)}">Open a tab</a>""",
+        403,
+    )
+
+
 def logout_page(name: str) -> HTMLResponse:
     """The form that ends a session."""
     return _page(

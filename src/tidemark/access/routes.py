@@ -14,12 +14,14 @@ from starlette.routing import BaseRoute, Route
 
 from tidemark.access.door import Door, client_of, cookie, share_asking, share_cookie
 from tidemark.access.entering import begin_session, is_https
-from tidemark.access.html import login_page, logout_page, message_page, password_page
+from tidemark.access.html import login_page, logout_page, message_page, password_page, unkept_page
 from tidemark.access.oidc import Provider
 from tidemark.access.sessions import COOKIE, HOURS
 from tidemark.access.shares import Share
 
 LOGIN, LOGOUT, CALLBACK = "/login", "/logout", "/oauth2callback"
+# The query of the request that shows whether a browser has kept the cookie of an unlocked share.
+UNLOCKED = "unlocked"
 _MOST_BYTES = 16_384
 # A check of a password takes 64 MB for a moment.
 _AT_ONCE = 2
@@ -128,7 +130,7 @@ async def unlock(door: Door, passwords: Passwords, share: Share, request: Reques
     """The answer to a request for a locked share, which is at this address of the server: the form for its password, or
     a session that has it."""
     if request.method != "POST":
-        return password_page(address)
+        return unkept_page(address) if request.url.query == UNLOCKED else password_page(address)
     given = (await form_of(request)).get("password", "")
     wait, same = await passwords.check(
         f"share {share.id}", lambda: door.people.same(share.password, given), request
@@ -141,13 +143,15 @@ async def unlock(door: Door, passwords: Passwords, share: Share, request: Reques
     if not same:
         door.audit.record(asking, "failed login", share.page, "refused", limited=True)
         return password_page(address, "The password is wrong.", 401)
-    response = RedirectResponse(address, 303)
+    response = RedirectResponse(f"{address}?{UNLOCKED}" if share.embed else address, 303)
     secure = is_https(request)
     response.set_cookie(
         share_cookie(share), door.sessions.begin(share.id, "share"), path=address, httponly=True, secure=secure,
         max_age=HOURS * 3600, samesite="none" if share.embed and secure else "lax",
-        partitioned=share.embed and secure,
     )  # fmt: skip
+    if share.embed and secure:
+        # Without it, browsers keep no cookie in a frame of another site. Python sets it from 3.14 on.
+        response.headers["set-cookie"] += "; Partitioned"
     door.audit.record(asking, "login", share.page)
     return response
 

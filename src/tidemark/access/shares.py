@@ -68,6 +68,13 @@ class Share:
         )
 
     @property
+    def over_https_only(self) -> str:
+        """That the password needs https, for whoever makes the share; empty where it does not."""
+        if not (self.password and self.embed):
+            return ""
+        return "In a frame of another site, a browser keeps the password only if this server is reached by https."
+
+    @property
     def ancestors(self) -> str:
         """Who may frame it, as in the policy `frame-ancestors`."""
         return " ".join(self.embed_in) or "*" if self.embed else "'none'"

@@ -164,11 +164,12 @@ def share_add(
     settings = _prepared(ctx, home)
     door = Door(settings.home)
     password = door.people.hashed(_password(password_stdin)) if password_stdin else ""
-    token = door.shares.add(
-        Share.of(site, page, filters, password, embed=embed, embed_in=embed_in), _seconds(expires)
-    )
+    share = Share.of(site, page, filters, password, embed=embed, embed_in=embed_in)
+    token = door.shares.add(share, _seconds(expires))
     _record(settings, "share made", f"{page} of {site}")
     click.echo(f"/share/{token}")
+    if share.over_https_only:
+        click.echo(share.over_https_only, err=True)
 
 
 @share_group.command("list")
