@@ -47,10 +47,12 @@ def test_lines_of_a_filter(scene: Scene, each: str, hours: tuple[float, float] |
 
 
 @pytest.mark.parametrize("filters", [(), ("country=DE",), ("country=DE", "path^/a"), ("path=/a",)])
-@pytest.mark.parametrize("recount", [False, True])
-def test_pages_and_countries(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
+@pytest.mark.parametrize("recount, hours", [(False, (5, 50)), (True, (5, 50)), (False, (5.37, 50.2))])
+def test_pages_and_countries(
+    scene: Scene, filters: tuple[str, ...], recount: bool, hours: tuple[float, float]
+) -> None:
     rows, lines = scene
-    selection = select(*filters, hours=(5, 50), site="a.example", recount=recount)
+    selection = select(*filters, hours=hours, site="a.example", recount=recount)
     kept = inside(lines, selection, *(f for f in filters if f != "path=/a"))
     kept = kept[kept["path"] == "/a"] if "path=/a" in filters else kept
     views = kept[kept["pageview"]]
@@ -70,9 +72,17 @@ def test_pages_and_countries(scene: Scene, filters: tuple[str, ...], recount: bo
     "filters, hours, tables",
     [
         ((), (5, 50), {"gold/traffic", "silver/sessions"}),
-        ((), (5.001, 50), {"silver/requests", "silver/sessions"}),
+        ((), (5.001, 50), {"gold/traffic", "silver/requests", "silver/sessions"}),
+        # No line lies before or after.
+        ((), (-3.001, 80.7), {"gold/traffic", "silver/sessions"}),
         (("device=mobile", "os!=Linux"), (5, 50), {"gold/audience", "silver/sessions"}),
-        (("device=mobile", "os!=Linux"), (5.5, 50), {"silver/requests", "silver/sessions"}),
+        (
+            ("device=mobile", "os!=Linux"),
+            (5.5, 50),
+            # The extent of the lines comes from gold/traffic.
+            {"gold/traffic", "gold/audience", "silver/requests", "silver/sessions"},
+        ),
+        (("device=mobile", "os!=Linux"), (5.1, 5.9), {"gold/traffic", "silver/requests", "silver/sessions"}),
         (("channel=email",), (5, 50), {"silver/requests", "silver/sessions"}),
     ],
 )
@@ -82,6 +92,26 @@ def test_the_cheapest_table_that_has_a_figure_is_read(
     noted = Noted(scene[0].reader)
     overview.overview(noted, select(*filters, hours=hours))
     assert set(noted.tables) == tables
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+def test_windows_at_the_ends_of_a_range_are_counted_from_silver(scene: Scene, zone: str) -> None:
+    rows, _ = scene
+    selection = replace(select(hours=(5.37, 50.2)), zone=zone)
+    order = ["bin", "country"]
+    by_both, again = (
+        [
+            overview.over_time(rows, each, 21_600),
+            countries.over_time(rows, each, 3_600).sort_values(order, ignore_index=True),
+            errors.statuses(rows, each),
+            bots.bots(rows, each, limit=2),
+            sources.sources(rows, each),
+        ]
+        for each in (selection, replace(selection, recount=True))
+    )
+    for found, wanted in zip(by_both, again, strict=True):
+        assert len(wanted) > 1
+        pd.testing.assert_frame_equal(found, wanted, check_dtype=False)
 
 
 def test_sessions_with_a_filter_of_lines_keep_those_with_a_pageview_that_passes(scene: Scene) -> None:

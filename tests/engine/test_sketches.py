@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from tidemark.engine.sketches import (
     LG_ENTRIES,
     MOST_ENTRIES,
-    hash_of,
     of_bytes,
     of_lists,
     of_values,
     unite,
 )
+from tidemark.figures.hashes import hash_of
 
 
 def of_library(values: list[str]) -> bytes:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tidemark.figures.comparison import Change
-from tidemark.figures.measures import NEVER_NULL, Base, Gold, measured
-from tidemark.figures.query import Condition, Expression, Where, filled
+from tidemark.figures.measures import Base, Gold, measured
+from tidemark.figures.query import Condition, Where
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
@@ -30,16 +30,13 @@ class Counted:
         # Visitors are counted for all values: the list itself has just united them by day, which is remembered.
         if self.name != "visitors":
             listed = tuple(
-                Where(self._column(name), "in", tuple(found[name].unique().tolist())) for name in self.by
+                Where(self.base.grouped(name), "in", tuple(found[name].unique().tolist())) for name in self.by
             )
         counts = measured(
             rows, selection, self.base, self.golds, [self.name],
             by=self.by, where=(*self.where, *listed), silver_where=self.silver_where,
         )  # fmt: skip
         return counts.set_index(list(self.by))[self.name]
-
-    def _column(self, name: str) -> str | Expression:
-        return self.base.columns.get(name, name if name in NEVER_NULL else filled(name))
 
 
 def changes(

@@ -7,13 +7,14 @@ silver, bounded by the range. Both give the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pandas as pd
 
-from tidemark.figures import conditions, silver
+from tidemark.figures import conditions, silver, visitors
 from tidemark.figures.bins import Bins, bins_of, in_utc
+from tidemark.figures.extents import extents, of_site
 from tidemark.figures.query import (
     Columns,
     Condition,
@@ -30,7 +31,7 @@ from tidemark.figures.query import (
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
-from tidemark.figures.visitors import Grouping, distinct
+from tidemark.figures.visitors import Grouping
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Base:
     measures: Mapping[str, Expression]
     where: Callable[[Selection, Rows], tuple[Condition, ...]]
     columns: Mapping[str, Expression] = field(default_factory=dict)
+
+    def grouped(self, name: str) -> str | Expression:
+        """The column to group by in the form that gold has."""
+        return self.columns.get(name, name if name in NEVER_NULL else filled(name))
 
 
 LINES = Base(
@@ -107,30 +112,70 @@ SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source", "campaign"}
 def has(rows: Rows, gold: Gold, selection: Selection, bins: Bins | None = None) -> bool:
     """Whether a gold table has the figures of a selection in bins of this size. A home from before the table does not
     have it yet, and is counted from silver."""
-    return _fits(gold, selection, bins) and rows.reader.version(gold.table) is not None
-
-
-def _fits(gold: Gold, selection: Selection, bins: Bins | None) -> bool:
     whole = selection.aligned(gold.seconds) and (bins is None or bins.consist_of(gold.seconds))
-    known = all(
+    return whole and _knows(gold, selection) and rows.reader.version(gold.table) is not None
+
+
+def _knows(gold: Gold, selection: Selection) -> bool:
+    """Whether the key of a gold table has what the filters of a selection are about."""
+    known = (
         f.field in gold.fields or (gold.bot and conditions.bots_of(f) is not None) for f in selection.filters
     )
-    return whole and known and not selection.recount
+    return not selection.recount and all(known)
 
 
-def split(rows: Rows, gold: Gold, selection: Selection) -> tuple[Selection, ...]:
-    """Parts of a selection whose sums add up to its own: whole windows, which a gold table has, and what lies before
-    and after them. The selection itself where that is of no use."""
+def split(rows: Rows, gold: Gold, selection: Selection, bins: Bins | None = None) -> tuple[Selection, ...]:
+    """Parts of a selection whose figures together are its own: whole windows, which a gold table has, and what lies
+    before and after them. The selection itself where that is of no use."""
     start, end = selection.start, selection.end
-    if start is None or end is None:
+    if selection.aligned(gold.seconds) or not _knows(gold, selection):
         return (selection,)
-    first, last = (datetime.fromtimestamp(n * gold.seconds, UTC) for n in (
-        -(-start.timestamp() // gold.seconds), end.timestamp() // gold.seconds,
-    ))  # fmt: skip
-    if not first < last or not has(rows, gold, selection.shifted(first, last)):
+    extent = of_site(extents(rows), selection.site)
+    # Where a site has no lines beyond a bound, the window around it lies in the range as a whole.
+    first = start and _window(start, gold.seconds, up=extent.first is None or extent.first < start)
+    last = end and _window(end, gold.seconds, up=extent.newest is not None and extent.newest < end)
+    whole = replace(selection, start=first, end=last)
+    if (first and last and first >= last) or not has(rows, gold, whole, bins):
         return (selection,)
-    parts = ((start, first), (first, last), (last, end))
-    return tuple(selection.shifted(a, b) for a, b in parts if a < b)
+    before = [replace(selection, end=first)] if start and first and start < first else []
+    after = [replace(selection, start=last)] if end and last and last < end else []
+    return (*before, whole, *after)
+
+
+def _window(moment: datetime, seconds: int, *, up: bool) -> datetime:
+    """The end, or the begin, of the window of so many seconds in which a moment lies."""
+    time = moment.timestamp()
+    return datetime.fromtimestamp((-(-time // seconds) if up else time // seconds) * seconds, UTC)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The measures `names` of `base`, and by what they are grouped; the rest as for `measured`."""
+
+    base: Base
+    names: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    bins: Bins | None = None
+    where: tuple[Condition, ...] = ()
+    silver_where: tuple[Condition, ...] = ()
+
+    @property
+    def groups(self) -> list[str]:
+        return [*(["bin"] if self.bins else []), *self.by]
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The measures that add up."""
+        return tuple(name for name in self.names if name != "visitors")
+
+    def with_visitors(self, sums: pd.DataFrame, visitors: pd.DataFrame) -> pd.DataFrame:
+        """The sums and the visitors of the same groups."""
+        if self.groups:
+            found = sums.merge(visitors, on=self.groups, how="left")
+        else:
+            found = sums.assign(visitors=visitors["visitors"])
+        counts = found["visitors"].fillna(0).astype("int64")
+        return found.assign(visitors=counts)[[*self.groups, *self.names]]
 
 
 def measured(
@@ -150,63 +195,142 @@ def measured(
     """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time: `bin` is the beginning
     (UTC) of a bin of the selection's zone.
 
-    The first of `golds` that fits answers, otherwise silver does. `where` are further conditions, on columns that
-    silver and gold both have; `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit`
-    speak of the columns that come out, not of `visitors`. Without grouping there is one row.
+    The first of `golds` that fits answers. If none does because the range has parts of windows, silver answers these
+    parts only. Otherwise silver answers. `where` are further conditions, on columns that silver and gold both have;
+    `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit` speak of the columns that
+    come out, not of `visitors`. Without grouping there is one row.
     """
     bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
-    gold = next((g for g in golds if has(rows, g, selection, bins)), None)
+    asked = _Asked(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where))
+    gold, parts = _answering(rows, golds, selection, bins)
     if gold is None:
-        every = (*where, *silver_where)
-        return _from_silver(rows, selection, base, names, by, bins, every, order_by, limit)
-    kept = (*gold.where(selection), *where)
-    sums = [name for name in names if name != "visitors"]
-    columns: Columns = {"bin": bins.of(gold.time)} if bins else {}
-    columns |= {name: name for name in by}
-    groups = list(columns)
-    columns |= {name: greatest(name) if name in NEWEST else total(name) for name in sums}
-    if not columns:
-        return united(rows, gold, kept, by, bins)
-    found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
-    if "visitors" not in names:
-        return in_utc(found, bins)
-    # A list with all values has the unions of every list with all values.
-    if limit is not None and by and len(found) >= limit:
-        kept = (*kept, Where(by[0], "in", tuple(found[by[0]].unique().tolist())))
-    visitors = united(rows, gold, kept, by, bins)
-    if groups:
-        found = found.merge(visitors, on=groups, how="left")
+        found = _from_silver(rows, selection, asked, order_by, limit)
+    elif len(parts) == 1:
+        found = _from_gold(rows, gold, parts[0], asked, order_by, limit)
     else:
-        found["visitors"] = visitors["visitors"]
-    found = found.assign(visitors=found["visitors"].fillna(0).astype("int64"))[[*groups, *names]]
+        found = _added(rows, gold, parts, asked, order_by, limit)
     return in_utc(found, bins)
+
+
+def _answering(
+    rows: Rows, golds: Sequence[Gold], selection: Selection, bins: Bins | None
+) -> tuple[Gold | None, tuple[Selection, ...]]:
+    """The gold table that answers a selection or the whole windows in it, None without one, and the parts."""
+    for gold in golds:
+        if has(rows, gold, selection, bins):
+            return gold, (selection,)
+    for gold in golds:
+        parts = split(rows, gold, selection, bins)
+        if parts != (selection,):
+            return gold, parts
+    return None, (selection,)
+
+
+def _from_gold(
+    rows: Rows,
+    gold: Gold,
+    selection: Selection,
+    asked: _Asked,
+    order_by: Sequence[str] = (),
+    limit: int | None = None,
+) -> pd.DataFrame:
+    kept = (*gold.where(selection), *asked.where)
+    columns: Columns = {"bin": asked.bins.of(gold.time)} if asked.bins else {}
+    columns |= {name: name for name in asked.by}
+    columns |= {name: greatest(name) if name in NEWEST else total(name) for name in asked.sums}
+    if not columns:
+        return united(rows, gold, kept)
+    found = rows(query(gold.table, columns, kept, group_by=asked.groups, order_by=order_by, limit=limit))
+    if "visitors" not in asked.names:
+        return found
+    # A list with all values has the unions of every list with all values.
+    if limit is not None and asked.by and len(found) >= limit:
+        kept = (*kept, Where(asked.by[0], "in", tuple(found[asked.by[0]].unique().tolist())))
+    return asked.with_visitors(found, united(rows, gold, kept, asked.by, asked.bins))
 
 
 def united(
     rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str] = (), bins: Bins | None = None
 ) -> pd.DataFrame:
     """The visitors of a gold table's rows, see `visitors.distinct`."""
-    return distinct(rows, gold.table, where, Grouping(tuple(by), bins, gold.time))
+    return visitors.distinct(rows, gold.table, where, Grouping(tuple(by), bins, gold.time))
 
 
 def _from_silver(
+    rows: Rows, selection: Selection, asked: _Asked, order_by: Sequence[str] = (), limit: int | None = None
+) -> pd.DataFrame:
+    base = asked.base
+    columns: Columns = {"bin": asked.bins.of(base.time)} if asked.bins else {}
+    columns |= {name: base.grouped(name) for name in asked.by}
+    columns |= {name: base.measures[name] for name in asked.names}
+    kept = (*base.where(selection, rows), *asked.where, *asked.silver_where)
+    return rows(query(base.table, columns, kept, group_by=asked.groups, order_by=order_by, limit=limit))
+
+
+def _added(
     rows: Rows,
-    selection: Selection,
-    base: Base,
-    names: Sequence[str],
-    by: Sequence[str],
-    bins: Bins | None,
-    where: Sequence[Condition],
+    gold: Gold,
+    parts: Sequence[Selection],
+    asked: _Asked,
     order_by: Sequence[str],
     limit: int | None,
 ) -> pd.DataFrame:
-    columns: Columns = {"bin": bins.of(base.time)} if bins else {}
-    columns |= {n: base.columns.get(n, n if n in NEVER_NULL else filled(n)) for n in by}
-    groups = list(columns)
-    columns |= {name: base.measures[name] for name in names}
-    kept = (*base.where(selection, rows), *where)
-    found = rows(query(base.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
-    return in_utc(found, bins)
+    """The figures of parts of a selection together."""
+    grouping = Grouping(asked.by, asked.bins, gold.time)
+    summed = replace(asked, names=asked.sums)
+    frames, unions = [], []
+    for part in parts:
+        whole = has(rows, gold, part, asked.bins)
+        if asked.sums or asked.groups:
+            frames.append(
+                _from_gold(rows, gold, part, summed) if whole else _numbered(_from_silver(rows, part, summed))
+            )
+        if "visitors" in asked.names:
+            kept = (*gold.where(part), *asked.where)
+            unions.append(
+                visitors.united(rows, gold.table, kept, grouping)
+                if whole
+                else _ids(rows, part, asked, grouping)
+            )
+    people = visitors.counts(visitors.merged(unions), grouping) if unions else None
+    if not frames and people is not None:
+        return people
+    found = _summed(frames, asked)
+    if order_by:
+        ascending = [not name.startswith("-") for name in order_by]
+        names = [name.removeprefix("-") for name in order_by]
+        found = found.sort_values(names, ascending=ascending, ignore_index=True)
+    found = found if limit is None else found.head(limit)
+    return found if people is None else asked.with_visitors(found, people)
+
+
+def _numbered(found: pd.DataFrame) -> pd.DataFrame:
+    """Rows of silver with the status 0 where it is missing, as gold has it."""
+    return found.assign(status=found["status"].fillna(0).astype("int64")) if "status" in found else found
+
+
+def _summed(frames: Sequence[pd.DataFrame], asked: _Asked) -> pd.DataFrame:
+    """The sums of the rows of all frames by group."""
+    how = {name: "max" if name in NEWEST else "sum" for name in asked.sums}
+    every = pd.concat([each for each in frames if len(each)] or frames[:1], ignore_index=True)
+    if not asked.groups:
+        return pd.DataFrame({name: [every[name].agg(of)] for name, of in how.items()})
+    if not how:
+        return every.drop_duplicates(ignore_index=True)
+    return every.groupby(asked.groups, as_index=False, sort=False, dropna=False).agg(how)
+
+
+def _ids(rows: Rows, selection: Selection, asked: _Asked, grouping: Grouping) -> visitors.United:
+    """The visitors of a selection by single ids from silver."""
+    base = asked.base
+    measure = base.measures["visitors"]
+    columns: Columns = {"site": "site", "visitor": measure.column}
+    columns |= {"start": asked.bins.of(base.time)} if asked.bins else {}
+    columns |= {name: base.grouped(column) for name, column in zip(grouping.names, asked.by, strict=True)}
+    kept = (*base.where(selection, rows), *asked.where, *asked.silver_where, *measure.when)
+    there = Where(measure.column, "!=", "")
+    asked_for = query(base.table, columns, (*kept, there), group_by=list(columns), counted=True)
+    return visitors.of_ids(rows.reader.arrow(asked_for), grouping)
 
 
 # Columns of silver that are no text, or never NULL; in a gold key what is missing is the empty text.

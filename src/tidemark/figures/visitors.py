@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from tidemark.figures.bins import Bins
+from tidemark.figures.hashes import hash_of
 from tidemark.figures.query import Columns, Condition, Where, count, greatest, query, time_bin, total
 from tidemark.figures.reader import Reader, frame, plain
 from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import Distinct, unite
 from tidemark.figures.zones import floors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DAY = 86_400
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
@@ -34,6 +38,11 @@ class Grouping:
     bins: Bins | None = None
     time: str = "window_start"
 
+    @property
+    def names(self) -> list[str]:
+        """Names for the columns `by` that no other column has."""
+        return [f"by{i}" for i in range(len(self.by))]
+
 
 UNGROUPED = Grouping()
 
@@ -41,25 +50,41 @@ UNGROUPED = Grouping()
 def distinct(
     rows: Rows, table: str, where: Sequence[Condition], grouping: Grouping = UNGROUPED
 ) -> pd.DataFrame:
-    """Distinct visitors of the rows that `where` keeps, in a column `visitors`; with bins, `bin` is a bin's start, on
-    its zone's clocks. Without grouping, one row."""
+    """Distinct visitors of the rows that `where` keeps, as `counts` has them."""
+    return counts(united(rows, table, where, grouping), grouping)
+
+
+def united(rows: Rows, table: str, where: Sequence[Condition], grouping: Grouping = UNGROUPED) -> United:
+    """The unions of the sketches of the rows that `where` keeps."""
     days = daily(rows, table, where, grouping)
     prints = {day: changed for day, (changed, _) in days.items()}
     parts = {day: part for day, (_, part) in days.items()}
     earlier, newest = list(prints)[:-1], list(prints)[-1:]
-    united: United = {}
+    before: United = {}
     if earlier:
         # Days other than the newest hardly change: they are united once for all refreshes.
         fingerprint = tuple(prints[day] for day in earlier)
         limits = tuple((_limits(where, day, grouping.time), day) for day in earlier)
         key = (rows.reader.label, table, grouping, limits)
-        united = rows.unions.get(key, fingerprint) or {}
-        if not united:
-            united = _merged([parts[day] for day in earlier])
-            rows.unions.put(key, fingerprint, united)
-    if newest:
-        united = _merged([united, parts[newest[0]]])
-    return _counts(united, grouping)
+        before = rows.unions.get(key, fingerprint) or {}
+        if not before:
+            before = merged([parts[day] for day in earlier])
+            rows.unions.put(key, fingerprint, before)
+    return merged([before, parts[newest[0]]]) if newest else before
+
+
+def of_ids(found: pa.Table, grouping: Grouping) -> United:
+    """The unions of single ids: `found` has the columns `site`, `visitor` (never NULL or empty) and those of
+    `grouping.names`, and with bins `start`, the bin's start on its zone's clocks."""
+    if not len(found):
+        return {}
+    rows = plain(found)
+    starts = np.zeros(len(rows), np.int64) if grouping.bins is None else _seconds(rows["start"])
+    codes, _, labels = _labelled(rows, grouping, starts)
+    order = np.argsort(codes, kind="stable")
+    hashes = hash_of(rows["visitor"]).to_numpy()[order]
+    parts = np.split(hashes, np.flatnonzero(np.diff(codes[order])) + 1)
+    return dict(zip(labels, map(Distinct, parts), strict=True))
 
 
 def daily(
@@ -104,8 +129,7 @@ def _unite_days(
 ) -> dict[pd.Timestamp, United]:
     """The united sketches of each of these days, read in one query from the first to the last."""
     time, bins = grouping.time, grouping.bins
-    names = [f"by{i}" for i in range(len(grouping.by))]
-    columns: Columns = {"site": "site", "start": time, **dict(zip(names, grouping.by, strict=True))}
+    columns: Columns = {"site": "site", "start": time, **dict(zip(grouping.names, grouping.by, strict=True))}
     columns["sketch"] = "visitors_sketch"
     last = max(days) + pd.Timedelta(seconds=DAY)
     limits = (
@@ -114,19 +138,32 @@ def _unite_days(
     )
     found_rows = reader.arrow(query(table, columns, (*where, *limits)))
     rows = plain(found_rows.drop_columns(["sketch"]))
-    seconds = rows["start"].cast("int64").to_numpy() // 1_000_000
+    seconds = _seconds(rows["start"])
     starts = np.zeros(len(seconds), np.int64) if bins is None else floors(seconds, bins.seconds, bins.shifts)
-    texts = [rows[name].combine_chunks().dictionary_encode("encode") for name in ("site", *names)]
-    codes, heads = _groups([*(text.indices.to_numpy() for text in texts), starts, seconds // DAY])
-    site, *values = (text.take(heads).to_pylist() for text in texts)
+    codes, heads, labels = _labelled(rows, grouping, starts, seconds // DAY)
     day_of = seconds[heads] // DAY * DAY
-    labels = list(zip(site, starts[heads].tolist(), *values, strict=True))
     unions: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(found_rows.column("sketch"), codes).items():
         if day_of[code] in wanted:
             unions[wanted[day_of[code]]][labels[code]] = union
     return unions
+
+
+def _seconds(times: pa.ChunkedArray) -> np.ndarray:
+    """Times in microseconds as seconds since the epoch."""
+    seconds: np.ndarray = times.cast("int64").to_numpy() // 1_000_000
+    return seconds
+
+
+def _labelled(
+    rows: pa.Table, grouping: Grouping, starts: np.ndarray, *more: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[Group]]:
+    """Each row's group, each group's first row and its label; `more` columns tell groups apart, too."""
+    texts = [rows[name].combine_chunks().dictionary_encode("encode") for name in ("site", *grouping.names)]
+    codes, heads = _groups([*(text.indices.to_numpy() for text in texts), starts, *more])
+    site, *values = (text.take(heads).to_pylist() for text in texts)
+    return codes, heads, list(zip(site, starts[heads].tolist(), *values, strict=True))
 
 
 def _groups(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +177,8 @@ def _groups(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return codes, np.flatnonzero(first)
 
 
-def _merged(parts: Sequence[United]) -> United:
+def merged(parts: Sequence[United]) -> United:
+    """The unions of all parts, group by group."""
     lists: dict[Group, list[Distinct]] = {}
     for part in parts:
         for group, union in part.items():
@@ -154,7 +192,9 @@ def _union(unions: Sequence[Distinct]) -> Distinct:
     return Distinct(np.concatenate([u.given for u in unions]), min(u.theta for u in unions))
 
 
-def _counts(united: United, grouping: Grouping) -> pd.DataFrame:
+def counts(united: United, grouping: Grouping) -> pd.DataFrame:
+    """Their numbers in a column `visitors`; with bins, `bin` is a bin's start, on its zone's clocks. Without grouping,
+    one row."""
     binned = grouping.bins is not None
     sums: dict[Group, float] = {}
     for (_, moment, *values), union in united.items():
@@ -163,7 +203,7 @@ def _counts(united: United, grouping: Grouping) -> pd.DataFrame:
     if not grouping.by and not binned:
         return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
     names = [*(["bin"] if binned else []), *grouping.by]
-    counts = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
+    found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
     if binned:
-        counts["bin"] = pd.to_datetime(counts["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
-    return counts
+        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
+    return found
