@@ -4,11 +4,14 @@ whose tables have another one. So a viewer costs little while nothing changes, a
 
 from __future__ import annotations
 
+import hmac
 import math
+import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -16,7 +19,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from tidemark.access.asking import asking_of
 from tidemark.figures.declared import FILE
+from tidemark.figures.permitted import Permitted
 from tidemark.figures.reader import Reader, ReadError, Version
 
 from . import data
@@ -45,7 +50,7 @@ _ages = st.components.v2.component(
 @dataclass
 class Pulse:
     """The states of tables as texts, which change whenever the tables do. It answers only about tables that a panel has
-    shown, so that it remembers no others."""
+    shown, so that it remembers no others, and that whoever asks may see."""
 
     _states: dict[str, tuple[float, str]] = field(default_factory=dict)
     _pace: float = 1.0
@@ -60,8 +65,9 @@ class Pulse:
                 self._states.setdefault(table, (0.0, ""))
 
     def states(self, reader: Reader, tables: Iterable[str]) -> dict[str, str]:
-        """The states of those of the tables that panels show."""
-        return {table: self._state(reader, table) for table in tables if table in self._states}
+        """The states of those of the tables that panels show and the reader may see."""
+        shown = [table for table in tables if table in self._states]
+        return {table: self._state(reader, table) for table in shown if is_visible(reader, table)}
 
     def pace(self) -> float:
         """How many times as long as usual panels have to wait, by the CPU time that this process has taken."""
@@ -100,9 +106,26 @@ def state(reader: Reader, table: str) -> str:
         return UNREADABLE
 
 
+def is_visible(reader: Reader, table: str) -> bool:
+    """Whether the reader may see a table. A table without versions has no secrets."""
+    try:
+        return table == SETTINGS or not isinstance(reader, Permitted) or reader.sees(table)
+    except ReadError:
+        return True
+
+
 def of_version(version: Version | None) -> str:
-    """The state of a table at a version; a table that was made anew may have the same number."""
-    return "" if version is None else f"{version.number}-{version.committed_at.timestamp():.3f}"
+    """The state of a table at a version; a table that was made anew may have the same number. It does not tell number
+    and time, from which a viewer could learn how much traffic other sites have."""
+    if version is None:
+        return ""
+    text = f"{version.number} {version.committed_at.timestamp():.3f}"
+    return hmac.digest(_secret(), text.encode(), "sha256")[:8].hex()
+
+
+@cache
+def _secret() -> bytes:
+    return secrets.token_bytes(32)
 
 
 def paced(pace: float, cores: float) -> float:
@@ -123,7 +146,11 @@ def follow(
     now = time.time()
     names = {*tables, *seen, SETTINGS}
     shared_pulse().show(names)
-    states = {name: of_version(seen[name]) if name in seen else state(reader, name) for name in names}
+    states = {
+        name: of_version(seen[name]) if name in seen else state(reader, name)
+        for name in names
+        if is_visible(reader, name)
+    }
     _panel(
         key=f"pulse-{panel}",
         data={
@@ -149,7 +176,7 @@ def line(key: str, parts: Iterable[tuple[str, float | None, str]]) -> None:
 
 async def answer(request: Request) -> Response:
     """The states of the tables in the address, the server's time, and the pace of all pages."""
-    tables = request.query_params.getlist("table")
-    states = await run_in_threadpool(lambda: shared_pulse().states(data.shared_reader(), tables))
+    tables, right = request.query_params.getlist("table"), asking_of(request.scope).right
+    states = await run_in_threadpool(lambda: shared_pulse().states(data.shared_reader(right), tables))
     found = {"now": time.time(), "pace": shared_pulse().pace(), "tables": states}
     return JSONResponse(found, headers={"cache-control": "no-store"})

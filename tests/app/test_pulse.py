@@ -15,8 +15,10 @@ from tests.app import tables
 from tests.app.showing import show
 from tests.app.tables import Request
 from tidemark.figures.kept import Kept
+from tidemark.figures.permitted import permitted
 from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.right import Right
 
 NOW = datetime.now(UTC)
 TRAFFIC = "gold/traffic"
@@ -53,6 +55,21 @@ def test_viewers_share_a_look_and_nothing_else_is_looked_at(tmp_path: Path) -> N
     for _ in range(20):
         assert shared.states(reader, [TRAFFIC, "gold/../../secrets"]) == wanted
     assert looks == [TRAFFIC]
+
+
+def test_a_viewer_learns_nothing_of_closed_tables(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
+    every = [TRAFFIC, "quality/access", "quality/progress", "quality/alert_rules", pulse.SETTINGS]
+    for table in every[1:3]:
+        tables.write(tmp_path, table, [{"flow": "activity"}])
+    reader, shared = DeltaReader(tmp_path), Pulse()
+    shared.show(every)
+    of_site = shared.states(permitted(reader, Right.of("viewer", ["a.example"])), every)
+    assert set(of_site) == {*every} - {"quality/access"}
+    assert of_site["quality/alert_rules"] == "", "it does not exist"
+    assert "quality/access" in shared.states(reader, every)
+    known = reader.version(TRAFFIC)
+    assert known and f"{known.committed_at.timestamp():.0f}" not in of_site[TRAFFIC]
 
 
 def test_a_panel_follows_the_tables_that_it_was_drawn_from(tmp_path: Path) -> None:

@@ -76,6 +76,12 @@ class Permitted(Through):
         columns = tuple((name, self._expression(column)) for name, column in q.columns)
         return replace(q, columns=columns, where=(*self._all(q.where), *self._sites_of(q.table, q)))
 
+    def sees(self, table: str) -> bool:
+        """Whether the right allows any part of a table. Raises MissingTableError or ReadError."""
+        if table in _OF_ADMINS and not self.right.at_least("admin"):
+            return False
+        return self.right.sites is None or table in _OF_ALL_SITES or self._has_sites(table)
+
     def _require_nobody_shown(self, q: Query) -> None:
         columns = [column for _, column in q.columns]
         of_persons = q.table.startswith(_OF_PERSONS)
@@ -88,15 +94,19 @@ class Permitted(Through):
 
     def _sites_of(self, table: str, q: Query | None = None) -> tuple[Condition, ...]:
         """The condition that keeps the sites of a table. Raises ForbiddenError for a table of all sites."""
-        if table not in self._sited:
-            self._sited[table] = "site" in self.reader.contract(table).columns
         sites = tuple(sorted(self.right.sites or ()))
-        if self._sited[table]:
+        if self._has_sites(table):
             return (Where("site", "=", sites[0]) if len(sites) == 1 else Where("site", "in", sites),)
         read = {_shown(column) for _, column in q.columns} | _asked(q) if q else {""}
         if read <= _OF_ALL_SITES.get(table, frozenset()):
             return ()
         raise ForbiddenError("Only those who may see all sites see this")
+
+    def _has_sites(self, table: str) -> bool:
+        """Whether a row of the table is about one site."""
+        if table not in self._sited:
+            self._sited[table] = "site" in self.reader.contract(table).columns
+        return self._sited[table]
 
     def _all(self, conditions: Sequence[Condition]) -> tuple[Condition, ...]:
         return tuple(map(self._within, conditions))
