@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from silver import requests
+from tests.operate.alerts.targets import http_endpoint
 from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import (
     assert_equal,
@@ -40,11 +41,14 @@ from tidemark.local.process import wait_until
 from tidemark.operate import revalued, status
 from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
+from tidemark.operate.mails.record import recorded
+from tidemark.operate.mails.watch import Mails
 from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
 from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
+from tidemark.settings.mails import Mailing
 from tidemark.settings.sites import SiteSettings
 from tidemark.stream.lag import table_lag
 from tidemark.stream.swap import Swap
@@ -123,6 +127,24 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
     waiting = partial(pipeline.store.rows_since, pipeline.graph.accepted)
     assert table_lag(waiting, pipeline.checkpoint(ACTIVITY)) == 0
     assert sum(s[1] for s in sites) == expected.rejected  # type: ignore[misc]
+
+
+def test_a_report_that_was_sent_is_not_sent_again(wrong: Settings, spark: SparkSession) -> None:
+    (newest,) = max(rows(wrong, "silver.requests", ["event_time"]))
+    tomorrow = datetime.fromtimestamp(float(str(newest)), UTC) + timedelta(days=1)
+    with http_endpoint() as endpoint:
+        settings = replace(wrong, reports={"daily": Mailing("shop", "day", "00:00", (endpoint.url,))})
+        home = Pipeline.of(settings).on(spark)
+        sender = Mails(home, lambda: tomorrow)
+        assert wait_until(lambda: sender.look() == "" and bool(endpoint.taken), 60)
+        sent = recorded(home.store, "daily")
+        assert [row.state for row in sent] == ["sent"]
+
+        # The report's figures are others now.
+        moved = [each for each in rebuild(spark, settings, "silver.requests") if each.table == "gold.traffic"]
+        assert moved
+        assert Mails(home, lambda: tomorrow).look() == ""
+        assert recorded(home.store, "daily") == sent and len(endpoint.taken) == 1
 
 
 def test_executors_make_the_same(
