@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from starlette.routing import Route
 
-from tests.api.conftest import ARGUMENTS, MINE, OTHER, RANGE, Server, serve
+from tests.api.conftest import ARGUMENTS, MINE, OTHER, RANGE, WIDE, Server, serve
 from tests.app import lakehouse
 from tests.app.scene import line_of
 from tidemark.api.answers import Limits
@@ -45,6 +45,7 @@ def asked(name: str, **more: Any) -> dict[str, Any]:
         ("overview?range=7d&from=2026-03-01", 400, "range: it excludes", "from and to"),
         ("overview?from=2026-03-02&to=2026-03-01", 400, "to: the range ends before", "later"),
         ("overview?from=soon&to=2026-03-01", 400, "from: 'soon' is no time", "ISO 8601"),
+        ("overview?from=0001-01-01&to=2026-03-01&tz=Asia/Tokyo", 400, "from: '0001-01-01' is out of", "1700"),
         ("overview?range=7d&filter=colour%3Dred", 400, "filter: no field 'colour'", "country"),
         ("overview?range=7d&tz=Mars", 400, "tz: there is no time zone 'Mars'", "Europe/Berlin"),
         ("overview?range=7d&site=c.example", 400, "site: there is no site", MINE),
@@ -197,11 +198,61 @@ def test_questions_have_a_time_and_so_many_wait(home: Path) -> None:
     assert wait_until(lambda: not running, 10)
 
 
+def test_a_question_that_would_wait_for_too_long_is_refused_at_once(home: Path) -> None:
+    go, queries = threading.Event(), list[str]()
+    limits = Limits(seconds=20, at_once=1, fresh_seconds=0)
+    server = serve(home, limits, lambda: Waiting(home, go, queries))
+    answers = server.answers
+    with server.client() as client:
+        go.set()
+        assert client.get(address("overview"), params=RANGE).status_code == 200
+        assert answers._usual > 0
+        go.clear()
+        answers._usual, answers.limits = 15.0, replace(limits, seconds=0.3)
+        # Nothing runs, so it is computed, and goes on.
+        while not answers._running:
+            assert client.get(address("pages"), params=RANGE).status_code == 503
+        answers.limits = limits
+        queries.clear()
+        refused = client.get(address("errors"), params=RANGE)
+        assert refused.status_code == 503 and refused.json()["error"] == "1 questions wait for an answer"
+        assert refused.headers["retry-after"] == "30" and "30 seconds" in refused.json()["remedy"]
+        assert not queries
+        go.set()
+
+
+def test_questions_about_other_ranges_share_the_rows_of_windows(home: Path) -> None:
+    go, queries = threading.Event(), list[str]()
+    go.set()
+    client = serve(home, replace(WIDE, fresh_seconds=3600), lambda: Waiting(home, go, queries)).client()
+
+    def visitors(minute: int) -> int:
+        queries.clear()
+        params = {**RANGE, "from": f"2025-12-01T10:00:{minute}"}
+        return int(client.get(address("overview"), params=params).json()["visitors"])
+
+    first = visitors(11)
+    assert "gold/traffic" in queries
+    # No line lies before the full hour.
+    assert visitors(47) == first > 0
+    assert queries == ["silver/sessions"]
+
+
 def test_tables_that_are_not_made_yet(tmp_path: Path) -> None:
     (tmp_path / "tidemark.toml").write_text('[access]\nlogin = "password"\n')
     missing = serve(tmp_path).client().get(address("overview"), params=RANGE)
     assert missing.status_code == 503 and "does not exist yet" in missing.json()["error"]
     assert int(missing.headers["retry-after"]) > 0
+
+
+def test_an_error_of_the_server_is_one_of_the_api_too(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(DeltaReader):
+        def arrow(self, q: Query) -> pa.Table:
+            raise RuntimeError("no engine")
+
+    answer = serve(home, opened=lambda: Broken(home)).client().get(address("pages"), params=RANGE)
+    assert answer.status_code == 500 and set(answer.json()) == {"error", "remedy"}
+    assert "no engine" in caplog.text and "no engine" not in answer.text
 
 
 def test_lines_of_a_figure_page_by_page(server: Server, rows: list[dict[str, Any]]) -> None:

@@ -13,13 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemark.access.asking import Asking
 from tidemark.access.limits import Attempts
 from tidemark.api.errors import BusyError, TooLongError, TooManyError
-from tidemark.api.watched import Versions, Watched
+from tidemark.api.watched import RecentVersions, Versions, Watched
 from tidemark.figures.declarations import declarations
+from tidemark.figures.kept import Keeping, Kept
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import ForbiddenError, permitted
 from tidemark.figures.question import Question, Values, one, question
@@ -32,14 +33,19 @@ from tidemark.figures.spec import LIMIT
 from tidemark.figures.text import csv
 from tidemark.figures.unions import UnionCache
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _NICE = 10
+# The usual seconds of an answer are about those of so many.
+_RECENT = 8
 
 
 @dataclass(frozen=True)
 class Limits:
     """Bounds of questions: time and rows of one, questions `per_minute` of a key or a person, how many are computed
-    `at_once` and how many may wait. An answer of the last `fresh_seconds` is given again without a look at the tables,
-    and the remembered answers have at most `bytes`."""
+    `at_once` and how many may wait. A table's new version is looked for every `fresh_seconds`. The remembered answers,
+    and the rows kept for other questions, have at most `bytes` each."""
 
     seconds: float = 10.0
     rows: int = 10_000
@@ -52,15 +58,17 @@ class Limits:
 
 @dataclass
 class Answer:
-    """An answer: its JSON, the same as text and as CSV, and a tag that is another one whenever the answer may be."""
+    """An answer: its JSON, the same as text and as a table, and a tag that differs whenever the answer may differ."""
 
     json: dict[str, Any]
     text: bytes
-    csv: bytes
+    table: pd.DataFrame
     tag: str
     versions: Versions
-    # When the versions were compared last (of time.monotonic).
-    seen: float = 0.0
+
+    @cached_property
+    def csv(self) -> bytes:
+        return csv(self.table)
 
 
 @dataclass
@@ -74,15 +82,18 @@ class Answers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _running: dict[str, Future[Answer]] = field(default_factory=dict)
     _unions: UnionCache = field(default_factory=UnionCache)
+    # Seconds that an answer takes, of late.
+    _usual: float = 0.0
 
     @cached_property
     def reader(self) -> Reader:
-        return self.opened()
+        """Questions about other ranges share many rows, such as those of a day's windows."""
+        return Keeping(self.opened(), Kept(self.limits.bytes), self._versions)
 
     @cached_property
-    def _versions(self) -> Reader:
-        """For versions only: a table of the other one waits while it is queried."""
-        return self.opened()
+    def _versions(self) -> RecentVersions:
+        """Of a reader of their own: a table of the other one waits while it is queried."""
+        return RecentVersions(self.opened(), self.limits.fresh_seconds)
 
     @cached_property
     def _counts(self) -> Attempts:
@@ -95,7 +106,7 @@ class Answers:
     async def answer(self, asking: Asking, name: str, values: Values) -> Answer:
         """The answer to a question in the texts of its parameters.
 
-        Raises TooManyError, UnknownReportError, SelectionError, ForbiddenError, TooLongError and ReadError.
+        Raises TooManyError, UnknownReportError, SelectionError, ForbiddenError, BusyError, TooLongError and ReadError.
         """
         if asking.how != "none":
             wait = self._counts.begin((asking.how, asking.name))
@@ -108,15 +119,12 @@ class Answers:
 
     async def _answer(self, asking: Asking, name: str, values: Values) -> Answer:
         until = time.monotonic() + self.limits.seconds
-        asked, limit = await asyncio.to_thread(self._question, asking.right, name, values)
-        key = _key(asking.right, asked, limit)
-        known = await asyncio.to_thread(self._remembered, key)
+        asked, limit, key, known = await asyncio.to_thread(self._begun, asking.right, name, values)
         if known is not None:
             return known
         running = self._running.get(key)
         if running is None:
-            if len(self._running) >= self.limits.waiting:
-                raise BusyError(f"{self.limits.waiting} questions wait for an answer", "Ask again soon.")
+            self._require_room()
             running = self._pool.submit(self._compute, asking.right, asked, limit, key, until)
             self._running[key] = running
             running.add_done_callback(lambda _: self._running.pop(key, None))
@@ -126,6 +134,21 @@ class Answers:
         # Others may wait for it, too.
         return await asyncio.shield(awaited)
 
+    def _require_room(self) -> None:
+        """Raises BusyError if a further question would have to wait until its time is over."""
+        waiting = len(self._running)
+        seconds = self._usual * (waiting + 1) / self.limits.at_once
+        if waiting >= self.limits.waiting or (
+            waiting >= self.limits.at_once and seconds > self.limits.seconds
+        ):
+            raise BusyError(waiting, seconds)
+
+    def _begun(self, right: Right, name: str, values: Values) -> tuple[Question, int, str, Answer | None]:
+        """The question, the most rows of each list, the question's key, and its answer if that is known."""
+        asked, limit = self._question(right, name, values)
+        key = _key(right, asked, limit)
+        return asked, limit, key, self._remembered(key)
+
     def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
         """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
         own = dict(values)
@@ -134,7 +157,7 @@ class Answers:
         if name != LINES.name:
             own.pop(LIMIT.name, None)
             limit = max(0, min(limit, self.limits.rows))
-        asked = question(name, own, declarations(Direct(self._versions), right), ranged=True)
+        asked = question(name, own, declarations(Direct(self._versions.reader), right), ranged=True)
         if not right.at_least(asked.spec.role):
             raise ForbiddenError(
                 f"{asked.spec.name} is for those with the role {asked.spec.role}",
@@ -154,19 +177,21 @@ class Answers:
             if known is None:
                 return None
             self._known.move_to_end(key)
-        now = time.monotonic()
-        if now - known.seen > self.limits.fresh_seconds:
-            if any(self._versions.version(table) != version for table, version in known.versions.items()):
-                return None
-            known.seen = now
-        return known
+        current = all(self._versions.version(table) == version for table, version in known.versions.items())
+        return known if current else None
 
     def _compute(self, right: Right, asked: Question, limit: int, key: str, until: float) -> Answer:
+        begun = time.monotonic()
         watched = Watched(self.reader, self.limits.seconds, until)
-        result = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
+        try:
+            result = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
+        finally:
+            if begun < until:
+                with self._lock:
+                    self._usual += (time.monotonic() - begun - self._usual) / _RECENT
         tag = hashlib.sha256(f"{key} {sorted(watched.versions.items())}".encode()).hexdigest()[:32]
         text = json_text(result.json).encode()
-        answer = Answer(result.json, text, csv(result.table), tag, watched.versions, time.monotonic())
+        answer = Answer(result.json, text, result.table, tag, watched.versions)
         with self._lock:
             before = self._known.pop(key, None)
             self._known[key] = answer
@@ -203,8 +228,8 @@ def _key(right: Right, asked: Question, limit: int) -> str:
 
 
 def _size(answer: Answer) -> int:
-    # The objects of the JSON take about as much as three times its text.
-    return 4 * len(answer.text) + len(answer.csv)
+    # The objects of the JSON, the table and its CSV take about as much as five times the text.
+    return 6 * len(answer.text)
 
 
 def _give_way() -> None:

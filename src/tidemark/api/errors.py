@@ -34,7 +34,11 @@ class TooLongError(ReadError):
 
 
 class BusyError(ReadError):
-    """Too many questions wait for an answer."""
+    """Too many questions wait for an answer; `seconds` is how long these will take."""
+
+    def __init__(self, waiting: int, seconds: float) -> None:
+        self.seconds = max(AGAIN_SECONDS, math.ceil(seconds))
+        super().__init__(f"{waiting} questions wait for an answer", f"Ask again in {self.seconds} seconds.")
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ def problem(error: TidemarkError) -> Problem:
     match error:
         case TooManyError():
             return Problem(429, error.problem, error.remedy, error.seconds)
+        case BusyError():
+            return Problem(503, error.problem, error.remedy, error.seconds)
         case UnknownReportError():
             return Problem(404, error.problem, error.remedy)
         case SelectionError() | NotKnownError():

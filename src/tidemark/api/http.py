@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -19,6 +21,8 @@ from tidemark.api.streamable import mcp_endpoint
 from tidemark.errors import TidemarkError
 from tidemark.figures.question import ParameterError, one
 from tidemark.figures.report_specs import BY_NAME, DEFINITIONS, LINES, SITES
+
+log = logging.getLogger("tidemark.api")
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -56,6 +60,8 @@ def routes(door: Door, answers: Answers) -> list[BaseRoute]:
                 door.audit.record(asking, "raw lines opened", request.url.path)
             if form == "csv":
                 door.audit.record(asking, "download", f"{name}.csv")
+        if form == "csv":
+            await run_in_threadpool(lambda: answer.csv)
         return _response(request, answer, name, form, answers)
 
     paths: dict[str, Handler] = {"reports": reports, "reports/{name}": report, "openapi.json": openapi}
@@ -98,6 +104,9 @@ def _safe(handler: Handler) -> Handler:
             return await handler(request)
         except TidemarkError as error:
             return refusal(problem(error))
+        except Exception:
+            log.exception("%s failed", request.url.path)
+            return refusal(Problem(500, "the answer could not be made", "The server's log says why."))
 
     return safe
 

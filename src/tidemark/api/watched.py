@@ -1,4 +1,4 @@
-"""A reader that records what an answer depends on, and keeps a question within its time."""
+"""A reader that records what an answer depends on, and keeps a question within its time; versions of tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.api.errors import TooLongError
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, Through, Version
+from tidemark.figures.reader import Contract, Reader, Through, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,3 +48,24 @@ class Watched(Through):
         for table in tables:
             if table not in self.versions:
                 self.versions[table] = self.reader.version(table)
+
+
+@dataclass(frozen=True)
+class RecentVersions:
+    """The versions of a reader's tables, each of which is looked up again after so many seconds. It is also the
+    `Versions` of a `Keeping` reader."""
+
+    reader: Reader
+    seconds: float
+    _known: dict[str, tuple[float, Version | None]] = field(default_factory=dict)
+
+    def __call__(self, reader: Reader, tables: Sequence[str]) -> tuple[Version | None, ...]:
+        return tuple(map(self.version, tables))
+
+    def version(self, table: str) -> Version | None:
+        """The table's version. Raises ReadError."""
+        known = self._known.get(table)
+        now = time.monotonic()
+        if known is None or now - known[0] >= self.seconds:
+            known = self._known[table] = now, self.reader.version(table)
+        return known[1]

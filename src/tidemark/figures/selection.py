@@ -19,6 +19,8 @@ FIELDS = (
     "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "campaign",
     "bot_kind", "bot_name", "bot_verified", "network", "as_org", "city", "entry_page",
 )  # fmt: skip
+# Engines count nanoseconds since 1970 in 64 bits.
+_YEARS = range(1700, 2250)
 # Shorter names that people write.
 _ALIASES = {"verified": "bot_verified"}
 SIGNS: dict[str, Operator] = {"!=": "is not", "=": "is", "~": "contains", "^": "starts with"}
@@ -147,6 +149,10 @@ def moment(text: str, zone: str = "UTC") -> datetime:
         raise SelectionError(
             f"{text!r} is no time; write 2026-11-24, 2026-11-24T08:30 or 2026-11-24T08:30+01:00"
         ) from error
+    if found.year not in _YEARS:
+        raise SelectionError(
+            f"{text!r} is out of range", f"Write a year from {_YEARS.start} to {_YEARS.stop - 1}."
+        )
     if found.tzinfo is None:
         found = found.replace(tzinfo=ZoneInfo(zone))
     return found.astimezone(UTC)
