@@ -121,18 +121,20 @@ def main() -> None:
     first = pages[0]
     entries = [
         st.Page(
-            functools.partial(run, page), title=page.title, default=page is first,
+            functools.partial(run, page),
+            title=page.title,
+            default=page is first,
             url_path="" if page is first else page.path,
         )
         for page in pages
-    ]  # fmt: skip
+    ]
     leads = st.Page(
         functools.partial(run, first), title=first.title, url_path=first.path, visibility="hidden"
     )
     current = st.navigation([*entries, leads], position="hidden")
     if current is leads:
-        asked = st.query_params
-        st.switch_page(entries[0], query_params=[(name, asked.get_all(name)) for name in asked])
+        parameters = st.query_params
+        st.switch_page(entries[0], query_params=[(name, parameters.get_all(name)) for name in parameters])
     wanted = st.session_state.pop(actions.WANTED, None)
     if wanted is not None:
         for entry in entries:
@@ -150,9 +152,14 @@ def main() -> None:
         st.title(page.title, anchor=False, width="content")
         if full:
             chosen = bar.choose(
-                list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered,
-                home=data.home(reader), shared=shared,
-            )  # fmt: skip
+                list(extents),
+                extents,
+                page=page.title,
+                ranged=page.ranged,
+                filtered=page.filtered,
+                home=data.home(reader),
+                shared=shared,
+            )
             with st.container(width="content"):
                 sharing.offer(data.home(reader), page.path)
             with st.container(width="stretch", key="freshness"):
@@ -175,11 +182,11 @@ def main() -> None:
 def extents_of(reader: Reader) -> dict[str, Extent]:
     """First and newest event time per site; none, with the reason on the page, where a table cannot be read."""
     try:
-        found: dict[str, Extent] = data.extents(reader)
+        extents: dict[str, Extent] = data.extents(reader)
     except ReadError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return {}
-    return found
+    return extents
 
 
 def pages_of(reader: Reader, asking: Asking) -> tuple[Page, ...]:
@@ -191,7 +198,7 @@ def pages_of(reader: Reader, asking: Asking) -> tuple[Page, ...]:
 
 
 def has_others(reader: Reader) -> bool:
-    """Whether another package declares tables. An unreadable list of tables is told by the panels."""
+    """Whether another package declares tables. The panels report an unreadable list of tables."""
     try:
         return bool(data.others(reader))
     except ReadError:

@@ -26,8 +26,8 @@ async def pulse(request: Request) -> Response:
     """The states of tables, for the browsers of pages that are open."""
     from dashboard.pulse import answer  # loaded by then
 
-    found: Response = await answer(request)
-    return found
+    response: Response = await answer(request)
+    return response
 
 
 def load() -> None:

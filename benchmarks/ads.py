@@ -54,8 +54,8 @@ def measure(*, number: int, runs: int) -> list[Figure]:
                 sink = ToRedis(f"{address[:-1]}{turn}") if address else None
                 rates.append(number / _drained(spark, home, sink or to_delta))
                 campaigns = {campaign for campaign, _ in expected}
-                found = sink.counts(campaigns) if sink else _in_delta(home)
-                assert {key: count.views for key, count in found.items()} == expected, "the counts are wrong"
+                counts = sink.counts(campaigns) if sink else _in_delta(home)
+                assert {key: count.views for key, count in counts.items()} == expected, "the counts are wrong"
             spark.stop()
     rates, raw = rates[1:], raw[1:]
     return [

@@ -18,9 +18,9 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.figures import Figure
+from examples.fraud_alerts.evaluation import CONFIRMED, PROVISIONAL
 from examples.fraud_alerts.generator import START
 from examples.fraud_alerts.job import JOB
-from examples.fraud_alerts.judge import CONFIRMED, PROVISIONAL
 from examples.fraud_alerts.latency import kind, percentiles
 from examples.fraud_alerts.topics import ALERTS
 from examples.kit.conductor import Conductor
@@ -58,34 +58,34 @@ def measure(*, seconds: float, warm_up: float, rate: float = 1_000.0) -> list[Fi
 
 def firsts(arrived: list[Arrived]) -> list[Arrived]:
     """The first copy of each alert: while one provisional query replaces another, both alert on a payment."""
-    found: dict[tuple[str, ...], Arrived] = {}
+    first: dict[tuple[str, ...], Arrived] = {}
     for read, alert in sorted(arrived, key=lambda one: one[0]):
-        found.setdefault(tuple(alert[name] for name in ("transaction", "rule", "status")), (read, alert))
-    return list(found.values())
+        first.setdefault(tuple(alert[name] for name in ("transaction", "rule", "status")), (read, alert))
+    return list(first.values())
 
 
-def watched(settings: Settings, made: Load) -> list[Arrived]:
+def watched(settings: Settings, load: Load) -> list[Arrived]:
     """Runs the example. Returns the alerts with the time (epoch ms) at which each was read."""
-    found: list[Arrived] = []
+    arrived: list[Arrived] = []
     stop = threading.Event()
     readers = [
-        threading.Thread(target=read, args=(settings, status, isolation, found, stop), daemon=True)
+        threading.Thread(target=read, args=(settings, status, isolation, arrived, stop), daemon=True)
         for status, isolation in ((PROVISIONAL, "read_uncommitted"), (CONFIRMED, "read_committed"))
     ]
-    with Conductor(JOB, "examples.fraud_alerts", settings, made) as conductor:
+    with Conductor(JOB, "examples.fraud_alerts", settings, load) as conductor:
         for reader in readers:
             reader.start()
         conductor.run(lambda: None, kill=False)
         stop.set()
         for reader in readers:
             reader.join()
-    return found
+    return arrived
 
 
 def read(
-    settings: Settings, status: str, isolation: str, found: list[Arrived], stop: threading.Event
+    settings: Settings, status: str, isolation: str, arrived: list[Arrived], stop: threading.Event
 ) -> None:
-    """Collects the alerts of one status until told to stop."""
+    """Collects the alerts of one status until `stop` is set."""
     while broker.status(settings) is None or not kafka.end_offsets(broker.located(settings).kafka, ALERTS):
         if stop.wait(0.5):
             return
@@ -106,6 +106,6 @@ def read(
             if message is not None and not message.error():
                 now, alert = time.time() * 1000, json.loads(message.value() or b"{}")
                 if alert["status"] == status:
-                    found.append((now, alert))
+                    arrived.append((now, alert))
     finally:
         consumer.close()

@@ -52,13 +52,18 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
                 broker.running(Settings.of(home=directory / "kafka", broker_port=0)) as kafka_home,
             ):
                 base = Settings.of(
-                    home=directory / "local", bootstrap_servers=kafka_home.kafka.bootstrap_servers,
-                    visitor_key="the same for both", topic_partitions=4,
-                )  # fmt: skip
+                    home=directory / "local",
+                    bootstrap_servers=kafka_home.kafka.bootstrap_servers,
+                    visitor_key="the same for both",
+                    topic_partitions=4,
+                )
                 import_files([str(log)], Options(base.kafka, say=lambda text: None))
-                on_cluster = base.changed(home=directory / "spread", master=cluster.master,
-                    spark_options=cluster.spark_options(), executor_python=str(cluster.executor_python()),
-                )  # fmt: skip
+                on_cluster = base.changed(
+                    home=directory / "spread",
+                    master=cluster.master,
+                    spark_options=cluster.spark_options(),
+                    executor_python=str(cluster.executor_python()),
+                )
                 alone.append(drained(base.changed(master="local[2]"), lines))
                 spread.append(drained(on_cluster, lines))
                 assert counted(base) == counted(on_cluster), "the tables differ"
@@ -109,21 +114,21 @@ def recovered(settings: Settings, cluster: Standalone) -> tuple[float, float]:
 def until_commit(settings: Settings, since: datetime) -> float:
     """Sends lines until a batch that began after `since` is committed; the seconds from then to the commit."""
     producer = Producer(kafka.client_config(settings.kafka))
-    made = blocks(Traffic(start=int(time.time()), rate=500, seconds=300, seed=2), truth=False)
-    found: list[datetime] = []
+    generated = blocks(Traffic(start=int(time.time()), rate=500, seconds=300, seed=2), truth=False)
+    commits: list[datetime] = []
 
     def committed() -> bool:
-        for line in next(made).lines:
+        for line in next(generated).lines:
             producer.produce(settings.kafka.topic, line)
         producer.flush(10)
         rows = DeltaTable(str(settings.tables / "quality/accounts")).to_pyarrow_table(
             columns=["started_at", "committed_at"], filters=[("started_at", ">", since)]
         )
-        found.extend(rows["committed_at"].to_pylist())
-        return bool(found)
+        commits.extend(rows["committed_at"].to_pylist())
+        return bool(commits)
 
     assert wait_until(committed, 180, interval=0.2), "nothing was committed"
-    return (min(found) - since).total_seconds()
+    return (min(commits) - since).total_seconds()
 
 
 def counted(settings: Settings) -> dict[str, list[tuple[object, ...]]]:
@@ -139,8 +144,11 @@ def start(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run", *arguments],
         env=os.environ | settings.environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def kill(process: subprocess.Popen[str]) -> None:

@@ -23,7 +23,7 @@ from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine.batches import Local
-from tidemark.machine import judging_threads
+from tidemark.machine import validation_threads
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -53,7 +53,7 @@ class _Costs:
         self._first, self._second = pipeline.flows
         for table in pipeline.tables:
             self._store.ensure(table)
-        with ThreadPoolExecutor(judging_threads()) as threads:
+        with ThreadPoolExecutor(validation_threads()) as threads:
             self._batch = Local.of(self._first.work, lines, threads)
 
     def figures(self) -> list[Figure]:
@@ -74,12 +74,12 @@ class _Costs:
         return float(pa.compress(text, "lz4").size / 1_000)
 
     def _appended(self) -> list[Figure]:
-        found = []
+        figures = []
         for table, part in self._first.work.appends:
             self._batch.append(self._store, table, part, self._commit())
             rows, size = self._size(table)
-            found.append(Figure(f"{table.name}, bytes a row", [size / max(rows, 1)]))
-        return found
+            figures.append(Figure(f"{table.name}, bytes a row", [size / max(rows, 1)]))
+        return figures
 
     def _commits(self) -> list[Figure]:
         table, part = self._first.work.appends[0]
@@ -100,18 +100,18 @@ class _Costs:
         figures = []
         for flow, source in ((self._first, accepted), (self._second, rows)):
             half = len(source) // 2
-            for table, made in flow.upserts:
+            for table, aggregation in flow.upserts:
                 start, again = (
                     Local(flow.work, part) for part in (source.slice(0, half), source.slice(half))
                 )
-                self._merge(table, made, start.partial(table.name))
-                figures += self._again(table, made, again)
+                self._merge(table, aggregation, start.partial(table.name))
+                figures += self._again(table, aggregation, again)
         return figures
 
-    def _again(self, table: Table, made: Aggregation, batch: Local) -> list[Figure]:
+    def _again(self, table: Table, aggregation: Aggregation, batch: Local) -> list[Figure]:
         aggregate = [_seconds(lambda: batch.partial(table.name)) for _ in range(self._runs)]
         partials = batch.partial(table.name)
-        merge = [_seconds(lambda: self._merge(table, made, partials)) for _ in range(self._runs)]
+        merge = [_seconds(lambda: self._merge(table, aggregation, partials)) for _ in range(self._runs)]
         rows, size = self._size(table)
         keys = len(partials)
         return [
@@ -122,8 +122,8 @@ class _Costs:
             Figure(f"{table.name}: table, bytes a row", [size / rows]),
         ]
 
-    def _merge(self, table: Table, made: Aggregation, partials: pa.Table) -> None:
-        merge_into(self._store, table, made, partials, self._commit())
+    def _merge(self, table: Table, aggregation: Aggregation, partials: pa.Table) -> None:
+        merge_into(self._store, table, aggregation, partials, self._commit())
 
     def _commit(self) -> Commit:
         return Commit("benchmark", next(self._numbers))
@@ -142,8 +142,8 @@ def _seconds(act: Callable[[], object]) -> float:
 def _lines(rate: int, seconds: int) -> pa.Table:
     """Raw lines as the batch of a flow has them."""
     traffic = Traffic(start=START, rate=rate, seconds=seconds, seed=1, visitors=1_000_000)
-    made = [line for block in blocks(traffic, truth=False) for line in block.lines]
-    size = len(made)
+    lines = [line for block in blocks(traffic, truth=False) for line in block.lines]
+    size = len(lines)
     arrived = datetime.fromtimestamp(START + seconds, UTC)
     return pa.table(
         {
@@ -155,7 +155,7 @@ def _lines(rate: int, seconds: int) -> pa.Table:
             "fields": pa.nulls(size, pa.string()),
             "id": pa.nulls(size, pa.string()),
             "chunk": pa.nulls(size, pa.string()),
-            "value": pa.array(made, pa.binary()),
+            "value": pa.array(lines, pa.binary()),
             "kafka_timestamp": pa.array([arrived] * size, pa.timestamp("us", "UTC")),
         }
     )

@@ -172,15 +172,15 @@ def _import(settings: Settings, lines: int, *, start: int, seconds: int, visitor
 
 def _starts(settings: Settings, runs: int) -> list[Figure]:
     """Seconds from the start of a server until a page has its first number."""
-    found = []
+    seconds = []
     for _ in range(runs):
         with _browser() as browser:
             begun = time.time()
             with started(settings, "dashboard"):
                 _wait(lambda: dashboard.is_healthy(settings))
                 first, _ = _opened(browser, dashboard.url(settings), "overview")
-                found.append(browser.execute_script("return performance.timeOrigin") / 1000 + first - begun)
-    return [Figure("server start to first number, s", found)]
+                seconds.append(browser.execute_script("return performance.timeOrigin") / 1000 + first - begun)
+    return [Figure("server start to first number, s", seconds)]
 
 
 def _dashboard(

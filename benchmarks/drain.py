@@ -35,7 +35,7 @@ LINE = r'^(\S+) \S+ (.+?) \[([^\]]+)\] "([^"]*)" (\d{3}) (\d+|-) "([^"]*)" "([^"
 
 def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
     """Lines per second of the pipeline and of the reference, and their ratio, run by run."""
-    found: list[Drained] = []
+    drains: list[Drained] = []
     warmed: list[Warm] = []
     # Several batches of each flow: `activity` takes up to two million lines at once.
     more = 4 * lines
@@ -46,18 +46,18 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
         if warm:
             write(longer, more)
         for number in range(runs):
-            found.append(drained(Path(directory) / f"home-{number}", log, lines))
+            drains.append(drained(Path(directory) / f"home-{number}", log, lines))
             if warm:
                 warmed.append(drained(Path(directory) / f"longer-{number}", longer, more).warm)
             duckdbs.append(lines / parsed(log))
             if shutil.which("goaccess"):
                 goaccesses.append(lines / reported(log))
-    rates = [run.rate for run in found]
+    rates = [run.rate for run in drains]
     figures = [
         Figure("drain into every table, lines/s", rates),
-        Figure("drain into the first three tables, lines/s", [run.first_tables for run in found]),
-        Figure("CPU of all processes, s per million lines", [run.cpu / lines * 1e6 for run in found]),
-        Figure("process start to first batch, s", [run.start for run in found]),
+        Figure("drain into the first three tables, lines/s", [run.first_tables for run in drains]),
+        Figure("CPU of all processes, s per million lines", [run.cpu / lines * 1e6 for run in drains]),
+        Figure("process start to first batch, s", [run.start for run in drains]),
         Figure("reference: DuckDB parses the file, lines/s", duckdbs),
         Figure("ratio to DuckDB", [rate / other for rate, other in zip(rates, duckdbs, strict=True)]),
     ]
@@ -65,7 +65,7 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
         figures.append(Figure("reference: GoAccess reports on the file, lines/s", goaccesses))
         ratios = [rate / other for rate, other in zip(rates, goaccesses, strict=True)]
         figures.append(Figure("ratio to GoAccess", ratios))
-        whole = [lines / (run.start + lines / run.rate) for run in found]
+        whole = [lines / (run.start + lines / run.rate) for run in drains]
         ratios = [rate / other for rate, other in zip(whole, goaccesses, strict=True)]
         figures.append(Figure("ratio to GoAccess, with the start of the process", ratios))
     if warm:
@@ -170,13 +170,13 @@ def parsed(log: Path) -> float:
     fields = "['ip', 'login', 't', 'request', 'status', 'size', 'referrer', 'agent']"
     reading = "columns = {'line': 'VARCHAR'}, header = false, delim = '\x01', quote = '', escape = ''"
     begun = time.perf_counter()
-    found = duckdb.sql(
+    relation = duckdb.sql(
         f"""
         SELECT epoch(try_strptime(g.t, '%d/%b/%Y:%H:%M:%S %z')) // 300 AS w, count(DISTINCT g.ip || g.agent)
         FROM (SELECT regexp_extract(line, '{LINE}', {fields}) AS g FROM read_csv('{log}', {reading}))
         GROUP BY w
         """
     )
-    assert found is not None
-    found.fetchall()
+    assert relation is not None
+    relation.fetchall()
     return time.perf_counter() - begun

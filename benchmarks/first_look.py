@@ -92,8 +92,10 @@ def _viewed(log: Path, cache: Path) -> Viewed:
     begun, first = time.monotonic(), 0.0
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", "view", "--no-dashboard", str(log)],
-        env=os.environ | {"XDG_CACHE_HOME": str(cache)}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=os.environ | {"XDG_CACHE_HOME": str(cache)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     with used_by(process.pid) as used:
         for line in process.stdout:
@@ -130,8 +132,11 @@ def _running(
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", *arguments],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
         yield process, begun
     finally:

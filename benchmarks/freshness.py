@@ -223,8 +223,15 @@ def started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[byte
 
 def cpu() -> dict[str, float]:
     """CPU seconds so far of each kind of process."""
-    kinds = {"SparkSubmit": "spark", "pyspark.daemon": "spark's python", "kafka.Kafka": "broker",
-             "streamlit": "dashboard", "chrom": "browser", "tidemark run": "driver", "benchmarks": "load"}  # fmt: skip
+    kinds = {
+        "SparkSubmit": "spark",
+        "pyspark.daemon": "spark's python",
+        "kafka.Kafka": "broker",
+        "streamlit": "dashboard",
+        "chrom": "browser",
+        "tidemark run": "driver",
+        "benchmarks": "load",
+    }
     used: dict[str, float] = {}
     for process in psutil.process_iter(["cmdline", "cpu_times"]):
         line = " ".join(process.info["cmdline"] or [])

@@ -69,8 +69,10 @@ def _worked_off(settings: Settings, lines: int) -> float:
     """Runs the pipeline until every flow has processed all lines. Returns the peak MiB of its largest process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run"],
-        env=os.environ | settings.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=os.environ | settings.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + _PATIENCE_SECONDS
     try:
         with used_by(process.pid) as used:
@@ -108,7 +110,7 @@ def _most_requested(settings: Settings) -> str:
 
 
 def _rows(settings: Settings, table: str, columns: list[str]) -> pd.DataFrame:
-    found: pd.DataFrame = (
+    frame: pd.DataFrame = (
         DeltaTable(str(settings.tables / table)).to_pyarrow_table(columns=columns).to_pandas()
     )
-    return found
+    return frame

@@ -1,4 +1,4 @@
-"""What `mode = "masked"` costs the pipeline: in turn, over the same log, a drain of exact lines, one of lines that the
+"""The cost of `mode = "masked"`: in turn, over the same log, a drain of exact lines, one of lines that the
 pipeline masks, and one of lines that were masked before they were sent."""
 
 from __future__ import annotations

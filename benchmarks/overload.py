@@ -25,7 +25,7 @@ from tidemark.local import broker
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
-_MADE = 100_000
+_LINES = 100_000
 _PATIENCE_SECONDS = 1_800.0
 _WARM_UP_SECONDS = 10
 
@@ -42,9 +42,11 @@ class Flood:
     def run(self) -> None:
         config = {"linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000}
         producer = Producer({**kafka.client_config(self.settings.kafka), **config})
-        traffic = Traffic(start=int(time.time()) - 600, rate=_MADE / 600, seconds=700, seed=1)
-        made = list(islice((line for block in blocks(traffic, truth=False) for line in block.lines), _MADE))
-        lines, begun = cycle(made), time.time()
+        traffic = Traffic(start=int(time.time()) - 600, rate=_LINES / 600, seconds=700, seed=1)
+        generated = list(
+            islice((line for block in blocks(traffic, truth=False) for line in block.lines), _LINES)
+        )
+        lines, begun = cycle(generated), time.time()
         while not self._stop.is_set():
             due = int((time.time() - begun) * self.rate) - self.sent
             for line in islice(lines, min(due, 10_000)):

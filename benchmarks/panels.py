@@ -33,9 +33,9 @@ def drawn(home: Path, *filters: str, pages: tuple[str, ...] = PAGES) -> list[Fig
     """Seconds of each panel of the pages, and of these pages with filters such as path=/."""
     command = [sys.executable, "-m", "benchmarks.panels", str(home), json.dumps(pages), *filters]
     environment = KEEPING_MEMORY | os.environ
-    found = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    completed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
     figures = []
-    for line in found.stdout.splitlines():
+    for line in completed.stdout.splitlines():
         label, panels, took = json.loads(line)
         figures += [Figure(f"{label}, each panel, s", panels)] if panels else []
         figures.append(Figure(f"{label}, all of it, s", [took]))
@@ -94,25 +94,25 @@ def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
     with _panel_times() as panels:
         test.run()
     assert not test.exception, test.exception
-    assert panels, f"page {page} told of no panel"
+    assert panels, f"page {page} reported no panel"
     return panels
 
 
 @contextmanager
 def _panel_times() -> Iterator[dict[str, float]]:
     """Seconds by panel, from the dashboard's log."""
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.msg.startswith("panel %s took") and isinstance(record.args, tuple):
-                found[str(record.args[0])] = float(str(record.args[1]))
+                times[str(record.args[0])] = float(str(record.args[1]))
 
     log, listener = logging.getLogger("tidemark.dashboard"), Listener()
     log.addHandler(listener)
     log.setLevel(logging.DEBUG)
     try:
-        yield found
+        yield times
     finally:
         log.setLevel(logging.NOTSET)
         log.removeHandler(listener)

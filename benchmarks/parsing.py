@@ -35,10 +35,10 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 
 def _batches(name: str, hits: list[tuple[int, Hit]]) -> list[dict[str, pa.Array]]:
     headers = dict(headers_of(Traffic(start=0, format=name)))
-    said = {each: headers[each].decode() if each in headers else None for each in ("format", "fields")}
-    made = lines_of(name, hits)
+    texts = {each: headers[each].decode() if each in headers else None for each in ("format", "fields")}
+    lines = lines_of(name, hits)
     return [
         {"value": pa.array(part, pa.binary()), "site": pa.array(["default"] * len(part))}
-        | {each: pa.array([text] * len(part), pa.string()) for each, text in said.items()}
-        for part in (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
+        | {each: pa.array([text] * len(part), pa.string()) for each, text in texts.items()}
+        for part in (lines[start : start + _BATCH] for start in range(0, len(lines), _BATCH))
     ]

@@ -33,7 +33,7 @@ from tidemark.engine.work import Part, Work
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
 from tidemark.local import broker
-from tidemark.machine import judging_threads
+from tidemark.machine import validation_threads
 from tidemark.parse.detect import FIELDS, LINE, fields
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
@@ -73,7 +73,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
     pipeline = Pipeline.of(settings)
     store = pipeline.store
-    threads = ThreadPoolExecutor(judging_threads())
+    threads = ThreadPoolExecutor(validation_threads())
     numbers = count()
     for table in pipeline.tables:
         store.ensure(table)
@@ -84,9 +84,9 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     accepted = batch.prepared.filter(batch.prepared["accepted"]).select(requests.TABLE.column_names)
     later = Local(second.work, accepted)
 
-    def merged(table: Table, made: Aggregation, of: Local) -> Callable[[], object]:
+    def merged(table: Table, aggregation: Aggregation, of: Local) -> Callable[[], object]:
         return lambda: merge_into(
-            store, table, made, of.partial(table.name), Commit("benchmark", next(numbers))
+            store, table, aggregation, of.partial(table.name), Commit("benchmark", next(numbers))
         )
 
     def executed() -> object:
@@ -102,12 +102,12 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
         "... and fetch": lines.toArrow,
-        "parse, here": lambda: Local.of(Work(judge=parsing), fetched, threads),
+        "parse, here": lambda: Local.of(Work(validation=parsing), fetched, threads),
         "parse, enrich and judge, here": lambda: Local.of(first.work, fetched, threads),
         "all of the first flow in executors but the commits": executed,
         **{f"write {table.name}": appended(table, part) for table, part in first.work.appends},
-        **{f"merge into {table.name}": merged(table, made, batch) for table, made in first.upserts},
-        **{f"merge into {table.name}": merged(table, made, later) for table, made in second.upserts},
+        **{f"merge into {table.name}": merged(table, each, batch) for table, each in first.upserts},
+        **{f"merge into {table.name}": merged(table, each, later) for table, each in second.upserts},
     }
 
 

@@ -47,8 +47,8 @@ class Standalone:
     def workers(self) -> list[str]:
         """Addresses of the live workers, by the master."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/json/", timeout=5) as answer:
-            found = json.load(answer)["workers"]
-        return sorted(worker["host"] for worker in found if worker["state"] == "ALIVE")
+            answered = json.load(answer)["workers"]
+        return sorted(worker["host"] for worker in answered if worker["state"] == "ALIVE")
 
     def start_worker(self, address: str, cores: int) -> None:
         """Starts a worker and waits for its registration at the master."""
@@ -113,10 +113,14 @@ class Standalone:
                 [*command, *arguments],
                 env={
                     **{name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")},
-                    "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": address, "SPARK_SCALA_VERSION": "2.13",
+                    "SPARK_HOME": str(SPARK),
+                    "SPARK_LOCAL_IP": address,
+                    "SPARK_SCALA_VERSION": "2.13",
                 },
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
 
 @contextmanager

@@ -48,8 +48,10 @@ def _started(home: Path, servers: str, java_options: str) -> float:
     begun = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", "--home", str(home), "--bootstrap-servers", servers, "run"],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         log = home / "tables/gold/visitors_by_country/_delta_log"
         while not (log / f"{1:020}.json").exists():  # version 0 creates the table

@@ -82,9 +82,9 @@ def _given(name: str) -> str:
 
 
 def _header(name: str) -> str:
-    found = f"get(filter(headers, header -> header.key = '{name}'), 0).value"
+    value = f"get(filter(headers, header -> header.key = '{name}'), 0).value"
     # Any producer can send any bytes, and a string that is not UTF-8 would stop the stream.
-    return f"CASE WHEN size(headers) > 0 THEN make_valid_utf8(CAST({found} AS string)) END"
+    return f"CASE WHEN size(headers) > 0 THEN make_valid_utf8(CAST({value} AS string)) END"
 
 
 def lines(records: pa.Table, topic: str, first: int, arrived: datetime) -> pa.Table:

@@ -61,7 +61,7 @@ def counted(
         key=counts.key,
         time=counts.start,
         reads=reads,
-        made=lambda meaning: counts,
+        aggregation=lambda meaning: counts,
         columns=(*start, *own, UPDATED_AT, *sketch),
         **more,
     )

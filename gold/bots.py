@@ -34,7 +34,7 @@ COUNTS = WindowedCounts(
 )
 
 
-def _told(settings: Settings) -> dict[str, object]:
+def _properties(settings: Settings) -> dict[str, object]:
     # The list of crawlers takes time to load, and most commands do not need it.
     from tidemark.parse.bots import purpose_by_name
     from tidemark.parse.operators import ai_operators
@@ -70,5 +70,5 @@ TABLE = counted(
         ),
     ),
     quiet=True,
-    tells=_told,
+    reader_settings=_properties,
 )

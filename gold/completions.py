@@ -17,7 +17,7 @@ TABLE = Table(
     reads="silver.requests",
     quiet=True,
     expects=(Expectation("completed", column("completions") >= 1, "completions", "A row has a completion."),),
-    made=lambda meaning: Completions.of(HOUR, meaning.goals),
+    aggregation=lambda meaning: Completions.of(HOUR, meaning.goals),
     columns=(
         *windowed(HOUR),
         Column("goal", "string", "Name of the goal."),

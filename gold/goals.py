@@ -23,7 +23,7 @@ TABLE = Table(
             "conversions", "Every conversion is of a visitor.",
         ),
     ),
-    made=lambda meaning: Conversions.of(HOUR, meaning.goals),
+    aggregation=lambda meaning: Conversions.of(HOUR, meaning.goals),
     columns=(
         *windowed(HOUR),
         Column("goal", "string", "Name of the goal."),

@@ -36,5 +36,5 @@ TABLE = counted(
         ),
     ),
     quiet=True,
-    tells=lambda settings: {"alpha": FINE, "apdex_seconds": settings.dashboard.apdex_seconds},
+    reader_settings=lambda settings: {"alpha": FINE, "apdex_seconds": settings.dashboard.apdex_seconds},
 )

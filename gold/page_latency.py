@@ -39,5 +39,5 @@ TABLE = counted(
         Expectation("timed", column("requests") >= 1, "requests", "At least one request has a duration."),
     ),
     quiet=True,
-    tells=lambda settings: {"alpha": COARSE},
+    reader_settings=lambda settings: {"alpha": COARSE},
 )

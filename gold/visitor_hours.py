@@ -22,5 +22,5 @@ TABLE = counted(
         aligned(HOUR),
         Expectation("visited", column("visitors") >= 1, "visitors", "An hour has at least one visitor."),
     ),
-    tells=lambda settings: {"privacy_modes": modes_as_json(settings.privacy)},
+    reader_settings=lambda settings: {"privacy_modes": modes_as_json(settings.privacy)},
 )

@@ -156,9 +156,9 @@ TABLE = Table(
 )  # fmt: skip
 
 
-def judging(knowledge: Knowledge, masking: Masking | None = None, *, again: bool = False) -> Vectorized:
-    """What makes rows of bronze.access_log to judged lines: adds every column of this table, `accepted`, `reasons`
-    (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`.
+def validation(knowledge: Knowledge, masking: Masking | None = None, *, again: bool = False) -> Vectorized:
+    """Validates rows of bronze.access_log: adds every column of this table, `accepted`, `reasons`
+    (empty for a good line), and the columns of the rules. Lines validated `again` keep their `ingested_at`.
 
     With `masking` also `privacy`, and the columns of bronze that the privacy mode may change."""
     inputs = (
@@ -172,13 +172,15 @@ def judging(knowledge: Knowledge, masking: Masking | None = None, *, again: bool
         *(["ingested_at"] if again else []),
     )
     verdicts = "accepted boolean, reasons array<string>, nearest string, lacks string"
-    judged = f"latency_bucket int, asset boolean, pageview boolean, {verdicts}"
+    schema = f"latency_bucket int, asset boolean, pageview boolean, {verdicts}"
     if masking:
-        judged += ", privacy string" + (f", {MASKABLE}" if masking.privacy.active else "")
-    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {judged}", partial(_judged, REJECTING, knowledge, masking))
+        schema += ", privacy string" + (f", {MASKABLE}" if masking.privacy.active else "")
+    return Vectorized(
+        inputs, f"{FIELDS}, {KNOWN}, {schema}", partial(_validated, REJECTING, knowledge, masking)
+    )
 
 
-def _judged(
+def _validated(
     rules: Sequence[RejectingRule], knowledge: Knowledge, masking: Masking | None, lines: Arrays
 ) -> Arrays:
     again = "ingested_at" in lines

@@ -22,9 +22,9 @@ TABLE = Table(
             "pageviews", "What has no pageviews is a match at one time.",
         ),
     ),
-    made=lambda meaning: SessionGoals(meaning.session_gap_seconds, meaning.goals),
+    aggregation=lambda meaning: SessionGoals(meaning.session_gap_seconds, meaning.goals),
     quiet=True,
-    tells=lambda settings: {"goals": recorded(settings.meaning.goals)},
+    reader_settings=lambda settings: {"goals": recorded(settings.meaning.goals)},
     columns=(
         Column("session_id", "string", "Id of the session, see silver.sessions; a match has one of the same form."),
         Column("site", "string", "Site."),

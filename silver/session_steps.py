@@ -24,7 +24,7 @@ TABLE = Table(
             "has_pageviews", column("pageviews") >= 1, "pageviews", "A session has at least one pageview.",
         ),
     ),
-    made=lambda meaning: SessionSteps(meaning.session_gap_seconds),
+    aggregation=lambda meaning: SessionSteps(meaning.session_gap_seconds),
     columns=(
         Column("session_id", "string", "Id of the session, see silver.sessions."),
         Column("site", "string", "Site."),

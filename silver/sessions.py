@@ -27,8 +27,8 @@ TABLE = Table(
             "bounced", "A bounce is a session of one pageview.",
         ),
     ),
-    made=lambda meaning: Sessions(meaning.session_gap_seconds),
-    tells=lambda settings: {"gap_seconds": settings.meaning.session_gap_seconds},
+    aggregation=lambda meaning: Sessions(meaning.session_gap_seconds),
+    reader_settings=lambda settings: {"gap_seconds": settings.meaning.session_gap_seconds},
     columns=(
         Column("session_id", "string", "Hash of site, visitor and start, independent of the order of arrival."),
         Column("site", "string", "Site."),

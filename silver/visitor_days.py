@@ -63,7 +63,7 @@ TABLE = Table(
             "whole_day", column("day").micros() % (DAY_SECONDS * 1_000_000) == 0, "day", "A day begins at midnight UTC."
         ),
     ),
-    made=lambda meaning: COUNTS,
+    aggregation=lambda meaning: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("day", "timestamp", "Start of the day, UTC."),

@@ -67,10 +67,10 @@ def test_contracts_of_gold_are_current_and_have_what_the_standard_requires() -> 
     tables = {table.name: table for table in TABLES if table.layer == "gold"}
     assert len(written) == len(tables)
     for text in written.values():
-        found = yaml.safe_load(text)
-        assert found["kind"] == "DataContract" and found["apiVersion"].startswith("v3.")
-        assert found["id"] and found["version"] and found["status"] == "active"
-        table, [schema] = tables[found["name"]], found["schema"]
+        result = yaml.safe_load(text)
+        assert result["kind"] == "DataContract" and result["apiVersion"].startswith("v3.")
+        assert result["id"] and result["version"] and result["status"] == "active"
+        table, [schema] = tables[result["name"]], result["schema"]
         properties = {each["name"]: each for each in schema["properties"]}
         assert list(properties) == table.column_names
         keys = [name for name, each in properties.items() if each.get("primaryKey")]
@@ -101,8 +101,8 @@ def anchors(path: Path) -> set[str]:
 
 
 def command_paths() -> list[str]:
-    found = commands(click.Context(tidemark, info_name="tidemark"))
-    return [ctx.command_path for ctx in found if not isinstance(ctx.command, click.Group)]
+    result = commands(click.Context(tidemark, info_name="tidemark"))
+    return [ctx.command_path for ctx in result if not isinstance(ctx.command, click.Group)]
 
 
 @pytest.mark.parametrize("path", command_paths())
@@ -121,9 +121,9 @@ def shown_command_lines() -> Iterator[tuple[str, str]]:
     for path in LINKED:
         for block in blocks(path, "sh", "ini", "console", ""):
             for line in re.sub(r"\\\n\s*", " ", block).splitlines():
-                found = re.search(r"(?:^|[=|]\s*|/bin/)tidemark (?!@)([^|#]+)", line)
-                if found:
-                    yield path.name, found[1].strip()
+                match = re.search(r"(?:^|[=|]\s*|/bin/)tidemark (?!@)([^|#]+)", line)
+                if match:
+                    yield path.name, match[1].strip()
 
 
 @pytest.mark.parametrize(("page", "line"), list(shown_command_lines()))
@@ -199,10 +199,10 @@ def row(table: Table, number: int) -> dict[str, object]:
 
 
 def sketch(*visitors: str) -> bytes:
-    made = update_theta_sketch(20)
+    updated = update_theta_sketch(20)
     for visitor in visitors:
-        made.update(visitor)
-    return bytes(made.compact().serialize())
+        updated.update(visitor)
+    return bytes(updated.compact().serialize())
 
 
 # What an example of docs/reading.md prints, by a word that occurs in it.
@@ -236,8 +236,8 @@ def test_the_page_shows_no_other_example() -> None:
 def test_sketches_unite_in_spark_as_the_page_says(small_home: Path, spark: SparkSession) -> None:
     (query,) = re.findall(r"`(SELECT site, theta_sketch_estimate.+?)`", text_of(DOCS / "reading.md"))
     path = small_home / ".tidemark" / "tables" / "gold" / "traffic"
-    found = spark.sql(query.replace("…", f"delta.`{path}`", 1)).collect()
-    assert [row[1] for row in found] == [3]
+    rows = spark.sql(query.replace("…", f"delta.`{path}`", 1)).collect()
+    assert [row[1] for row in rows] == [3]
 
 
 def messages_in_the_code() -> set[str]:

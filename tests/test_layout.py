@@ -70,7 +70,7 @@ def test_examples_import_no_layer_and_no_dashboard() -> None:
 def test_the_wheel_imports_nothing_from_outside_it() -> None:
     outside = {"app", "examples", "benchmarks", "tests"}
     wheel = python_files("src", *sorted(LAYERS))
-    assert {name(path): found for path in wheel if (found := roots(path) & outside)} == {}
+    assert {name(path): result for path in wheel if (result := roots(path) & outside)} == {}
 
 
 def test_no_file_bends_the_import_path() -> None:

@@ -45,13 +45,13 @@ def test_files_can_be_read_in_one_sitting() -> None:
 
 
 def test_tracked_files_name_no_registry_and_no_machine() -> None:
-    found = []
+    result = []
     for path in tracked():
         text = path.read_bytes().decode("utf-8", errors="replace")
         for number, line in enumerate(text.splitlines(), start=1):
             if path != Path(__file__) and (REGISTRY_HOST.search(line) or HOME_DIRECTORY.search(line)):
-                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}")
-    assert found == []
+                result.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}")
+    assert result == []
 
 
 @pytest.mark.parametrize("line", ["--index-url https://pypi.org/simple", "https://repo1.maven.org/maven2"])
@@ -60,12 +60,12 @@ def test_a_registry_is_recognised(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "actual"),
     [("cd |home/me/x", True), ("'|root/.cache'", True), ("$HOME/x", False), ("GET |shop/home/a/", False)],
 )
-def test_a_home_directory_is_recognised(line: str, found: bool) -> None:
+def test_a_home_directory_is_recognised(line: str, actual: bool) -> None:
     # Put together here, so that no file of the project has the path of a machine.
-    assert bool(HOME_DIRECTORY.search(line.replace("|", "/"))) is found
+    assert bool(HOME_DIRECTORY.search(line.replace("|", "/"))) is actual
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

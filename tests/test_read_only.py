@@ -67,9 +67,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(KEPT) as archive:
         archive.extractall(path, filter="data")
     path.chmod(0o755)
-    made = called(tidemark(path, "savepoint create one"))
-    assert made.returncode == 0, made.stderr
-    assert "other users could read the home" in made.stderr
+    completed = called(tidemark(path, "savepoint create one"))
+    assert completed.returncode == 0, completed.stderr
+    assert "other users could read the home" in completed.stderr
     Keys(Database(path)).add("reader", "viewer", [], None)
     return path
 
@@ -111,7 +111,7 @@ def test_a_view_says_that_its_cache_cannot_be_written(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 @pytest.mark.parametrize("command", ["maintain", "status", "savepoint list", "run --once"])
-def test_another_user_is_told_that_the_home_is_not_theirs(tmp_path: Path, command: str) -> None:
+def test_another_user_learns_that_the_home_is_not_theirs(tmp_path: Path, command: str) -> None:
     home = tmp_path / "home"
     shutil.copytree(KEPT.parent, home, ignore=lambda *_: [])
     home.chmod(0o700)
@@ -132,8 +132,8 @@ def test_a_home_is_its_owners(tmp_path: Path) -> None:
         assert called(tidemark(home, "run --once")).returncode == 1  # there is no Kafka
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
         home.chmod(0o755)
-        told = called(tidemark(home, "run --once"))
-        assert "other users could read the home" in told.stderr
+        completed = called(tidemark(home, "run --once"))
+        assert "other users could read the home" in completed.stderr
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
         assert "other users" not in called(tidemark(home, "run --once")).stderr
         # Shared on purpose.

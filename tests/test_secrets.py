@@ -94,10 +94,10 @@ def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0]
         if (accounts / "_delta_log").exists():
-            found = DeltaTable(str(accounts)).to_pyarrow_table(columns=["received"])["received"].to_pylist()
+            rows = DeltaTable(str(accounts)).to_pyarrow_table(columns=["received"])["received"].to_pylist()
             record = read_record(settings.run_directory / "pipeline.json")
             if (
-                sum(found) == LINES
+                sum(rows) == LINES
                 and record.get("state") == "running"
                 and (settings.tables / "quality" / "progress").exists()
             ):
@@ -130,8 +130,8 @@ def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> N
         "run",
     }
     seen |= {str(path): path.read_bytes().decode("latin-1") for path in files}
-    found = {where: secret for where, text in seen.items() for secret in SECRETS if secret in text}
-    assert found == {}
+    actual = {where: secret for where, text in seen.items() for secret in SECRETS if secret in text}
+    assert actual == {}
     assert addresses == {"127.0.0.1"}
 
     # The JVM and its libraries write lines of their own as they start and end.

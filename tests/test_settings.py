@@ -19,8 +19,8 @@ def write(home: Path, text: str) -> Path:
 def test_the_command_line_goes_before_the_environment_before_the_file(tmp_path: Path) -> None:
     home = write(tmp_path, 'topic = "file"\nbroker_port = 1\nlate_seconds = 7')
     environment = {"TIDEMARK_HOME": str(home), "TIDEMARK_TOPIC": "env", "TIDEMARK_BROKER_PORT": "2"}
-    found = load({"topic": "line", "master": None}, environment)
-    assert found == Settings.of(home=home, topic="line", broker_port=2, late_seconds=7)
+    result = load({"topic": "line", "master": None}, environment)
+    assert result == Settings.of(home=home, topic="line", broker_port=2, late_seconds=7)
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -29,12 +29,12 @@ def test_defaults(tmp_path: Path) -> None:
 
 
 def test_values_are_given_by_flat_name_and_are_in_their_section() -> None:
-    made = Settings.of(topic="lines", kafka_username="ann", jvm_cache="/cache")
-    assert (made.kafka.topic, made.kafka.username, made.java.cache) == ("lines", "ann", "/cache")
-    changed = made.changed(topic="other", shared_home=True)
+    settings = Settings.of(topic="lines", kafka_username="ann", jvm_cache="/cache")
+    assert (settings.kafka.topic, settings.kafka.username, settings.java.cache) == ("lines", "ann", "/cache")
+    changed = settings.changed(topic="other", shared_home=True)
     assert (changed.kafka.topic, changed.kafka.username, changed.shared_home) == ("other", "ann", True)
     with pytest.raises(TypeError, match="username"):
-        made.changed(username="bob")
+        settings.changed(username="bob")
 
 
 def test_every_field_of_a_section_has_a_flat_name_of_its_own() -> None:
@@ -51,8 +51,8 @@ def test_every_field_of_a_section_has_a_flat_name_of_its_own() -> None:
 
 
 def test_another_process_gets_the_same_settings(tmp_path: Path) -> None:
-    made = Settings.of(home=tmp_path, topic="lines", visitor_key="key", late_seconds=9, shared_home=True)
-    assert load({}, made.environment()) == made
+    settings = Settings.of(home=tmp_path, topic="lines", visitor_key="key", late_seconds=9, shared_home=True)
+    assert load({}, settings.environment()) == settings
 
 
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_truth(text: str, value: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "variable, value, told",
+    "variable, value, message",
     [
         ("BROKER_PORT", "x", "a whole number"),
         ("BROKER_PORT", "1.5", "a whole number"),
@@ -79,14 +79,16 @@ def test_truth(text: str, value: bool, tmp_path: Path) -> None:
         ("INGEST_PORT", "70000", "at most 65535"),
     ],
 )
-def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=told) as caught:
+def test_a_bad_value_is_named_with_its_source(
+    variable: str, value: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingError, match=message) as caught:
         load({"home": tmp_path}, {f"TIDEMARK_{variable}": value})
     assert f"TIDEMARK_{variable}" in str(caught.value) and repr(value) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ('colour = "blue"', "unknown setting 'colour'"),
         ("broker_port = 1.5", "a whole number"),
@@ -102,8 +104,8 @@ def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: s
     ],
     ids=lambda text: text[:20],
 )
-def test_a_bad_file_is_named(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=told) as caught:
+def test_a_bad_file_is_named(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=message) as caught:
         load({"home": write(tmp_path, text)}, {})
     assert "tidemark.toml" in str(caught.value) and "\n" not in str(caught.value)
 
@@ -121,10 +123,10 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_secrets_show_nowhere(tmp_path: Path) -> None:
-    found = load({"home": tmp_path}, {"TIDEMARK_KAFKA_PASSWORD": "hush", "TIDEMARK_VISITOR_KEY": "hush"})
-    assert (found.kafka.password, found.meaning.visitor_key) == ("hush", "hush")
-    assert "hush" not in repr(found) + str(found.public())
-    assert (found.public()["kafka_password"], Settings().public()["kafka_password"]) == ("***", "")
+    result = load({"home": tmp_path}, {"TIDEMARK_KAFKA_PASSWORD": "hush", "TIDEMARK_VISITOR_KEY": "hush"})
+    assert (result.kafka.password, result.meaning.visitor_key) == ("hush", "hush")
+    assert "hush" not in repr(result) + str(result.public())
+    assert (result.public()["kafka_password"], Settings().public()["kafka_password"]) == ("***", "")
 
 
 def test_a_secret_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:

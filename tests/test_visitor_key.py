@@ -74,22 +74,22 @@ def versions(settings: Settings) -> list[int]:
 @pytest.mark.parametrize("what", ["missing", "another", "named"])
 def test_no_command_goes_on_without_the_key(settings: Settings, what: str) -> None:
     before, key = versions(settings), key_file(settings).read_bytes()
-    found = settings
+    changed = settings
     if what == "missing":
         key_file(settings).unlink()
     elif what == "another":
         key_file(settings).write_bytes(b"k" * 32)
     else:
-        found = settings.changed(visitor_key="another")
-    said = "is missing" if what == "missing" else "is not the one that the tables in .* were made with"
-    process = run_process(found, once=False)
+        changed = settings.changed(visitor_key="another")
+    message = "is missing" if what == "missing" else "is not the one that the tables in .* were made with"
+    process = run_process(changed, once=False)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1 and output.count("\n") == 2, output
-    assert said[:10] in output and "rebuild all --new-visitor-key" in output
+    assert message[:10] in output and "rebuild all --new-visitor-key" in output
     for command in ALL:
-        refused = called(found, *command)
+        refused = called(changed, *command)
         assert isinstance(refused.exception, TableError), (command, refused.output)
-        with pytest.raises(TableError, match=said):
+        with pytest.raises(TableError, match=message):
             raise refused.exception
     assert key_file(settings).exists() == (what != "missing") and not Path("fork").exists()
     assert versions(settings) == before
@@ -97,7 +97,7 @@ def test_no_command_goes_on_without_the_key(settings: Settings, what: str) -> No
     assert called(settings, "savepoint", "restore", "before").exit_code == 0
 
 
-def test_a_rebuild_makes_every_id_anew(settings: Settings, spark: SparkSession, lines: list[Pair]) -> None:
+def test_a_rebuild_renews_every_id(settings: Settings, spark: SparkSession, lines: list[Pair]) -> None:
     before = visitors(settings)
     key_file(settings).unlink()
     part = called(settings, "rebuild", "silver.sessions", "--new-visitor-key")

@@ -1,1 +1,1 @@
-"""What the pages are made of: charts, controls, and one module of panels per page."""
+"""The pages of the dashboard: charts, controls, and one module of panels per page."""

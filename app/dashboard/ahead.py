@@ -35,7 +35,7 @@ def load() -> None:
 
 
 def begin(reader: Reader) -> None:
-    """Does so once in this process, in a thread that gives way. Not in a warehouse, which has a price, and not for
+    """Does so once in this process, in a low-priority thread. Not in a warehouse, which has a price, and not for
     those who may not see everything."""
     if reader.root and not isinstance(reader, Permitted):
         _begun(reader, reader.label)

@@ -67,17 +67,17 @@ def of(names: Sequence[str]) -> list[str]:
     between charts. Colours of one chart only look alike where there are too many of them to differ."""
     dark = is_dark()
     series, tone = (DARK_SERIES, DARK) if dark else (LIGHT_SERIES, LIGHT)
-    found = {name: FIXED[name] for name in names if name in FIXED}
-    taken = {place for place in found.values() if isinstance(place, int)}
-    for name in sorted(set(names) - found.keys()):
+    tone_of = {name: FIXED[name] for name in names if name in FIXED}
+    taken = {place for place in tone_of.values() if isinstance(place, int)}
+    for name in sorted(set(names) - tone_of.keys()):
         start = crc32(name.encode()) % len(series)
         places = [(start + step) % len(series) for step in range(len(series))]
         free = [place for place in places if place not in taken] or [start]
         apart = [place for place in free if not any(_alike(place, other) for other in taken)]
-        found[name] = (apart or free)[0]
-        taken.add(int(found[name]))
+        tone_of[name] = (apart or free)[0]
+        taken.add(int(tone_of[name]))
     return [
-        tone[place] if isinstance(place, str) else series[place] for place in map(found.__getitem__, names)
+        tone[place] if isinstance(place, str) else series[place] for place in map(tone_of.__getitem__, names)
     ]
 
 

@@ -24,8 +24,8 @@ def name(code: str | None) -> str:
         return UNKNOWN
     if code in SHORT:
         return SHORT[code]
-    found = iso3166.countries_by_alpha2.get(code)
-    return code if found is None else str(found.name)
+    entry = iso3166.countries_by_alpha2.get(code)
+    return code if entry is None else str(entry.name)
 
 
 @cache
@@ -33,5 +33,5 @@ def numeric(code: str | None) -> int | None:
     """The ISO 3166-1 numeric code, by which the map knows a country; None where there is none."""
     import iso3166
 
-    found = iso3166.countries_by_alpha2.get(code or "")
-    return None if found is None else int(found.numeric)
+    entry = iso3166.countries_by_alpha2.get(code or "")
+    return None if entry is None else int(entry.numeric)

@@ -71,12 +71,12 @@ def seeing(seen: dict[str, Version | None]) -> Iterator[None]:
 
 
 def _versions(reader: Reader, tables: Sequence[str]) -> tuple[Version | None, ...]:
-    found = tuple(map(reader.version, tables))
+    versions = tuple(map(reader.version, tables))
     seen = _SEEN.get()
     if seen is not None:
-        for table, version in zip(tables, found, strict=True):
+        for table, version in zip(tables, versions, strict=True):
             seen.setdefault(table, version)
-    return found
+    return versions
 
 
 @st.cache_resource(show_spinner=False)
@@ -99,14 +99,14 @@ def remembered(
     *,
     large: bool = False,
 ) -> T:
-    """What `make` gives, remembered under the key until one of the tables has another version. A `large` result, which
+    """The result of `make`, cached under the key until one of the tables has another version. A `large` result, which
     nobody may change, is not copied; only the last two are kept, for a minute."""
     versions = _versions(reader, tables)
-    found: T = (_large if large else _copied)(reader, reader.label, key, versions, make)
-    return found
+    result: T = (_large if large else _copied)(reader, reader.label, key, versions, make)
+    return result
 
 
-def _made(
+def _produced(
     _reader: Reader,
     label: str,
     key: str,
@@ -116,8 +116,8 @@ def _made(
     return _make(rows_of(_reader))
 
 
-_copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_made)
-_large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_made)
+_copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_produced)
+_large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_produced)
 
 
 # The pipeline changes properties only when it starts, so they are not read for every new version.
@@ -137,20 +137,20 @@ def contract(reader: Reader, table: str) -> Contract:
 def backfills(reader: Reader) -> dict[str, str]:
     """Progress of backfills as text, by table, such as `gold/pages`."""
     where = [Where("complete", "=", False)]
-    found = if_any(rows_of(reader), query(INVENTORY, ["table", "done", "total"], where, order_by=["table"]))
+    rows = if_any(rows_of(reader), query(INVENTORY, ["table", "done", "total"], where, order_by=["table"]))
     return {
         table.replace(".", "/", 1): "not begun"
         if pd.isna(parts)
         else f"{done:,.0f} of {parts:,.0f} parts done"
-        for table, done, parts in found.itertuples(index=False)
+        for table, done, parts in rows.itertuples(index=False)
     }
 
 
 def others(reader: Reader) -> dict[str, str]:
     """The tables that other packages declare, and these packages' names."""
     where = [Where("package", "!=", "")]
-    found = if_any(rows_of(reader), query(INVENTORY, ["table", "package"], where, order_by=["table"]))
-    return {table.replace(".", "/", 1): package for table, package in found.itertuples(index=False)}
+    rows = if_any(rows_of(reader), query(INVENTORY, ["table", "package"], where, order_by=["table"]))
+    return {table.replace(".", "/", 1): package for table, package in rows.itertuples(index=False)}
 
 
 def extents(reader: Reader) -> dict[str, Extent]:
@@ -165,11 +165,11 @@ def extent(reader: Reader, site: str | None) -> Extent:
 
 def flows(reader: Reader) -> dict[str, datetime]:
     """When each flow recorded its last batch."""
-    found = if_any(
+    rows = if_any(
         rows_of(reader),
         query(PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]),
     )
-    return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}
+    return {flow: at.to_pydatetime() for flow, at in rows.itertuples(index=False)} if len(rows) else {}
 
 
 def goals(reader: Reader) -> Mapping[str, Goal]:
@@ -181,7 +181,7 @@ def goals(reader: Reader) -> Mapping[str, Goal]:
 
 
 def declared(reader: Reader) -> Declared:
-    """The declarations in the settings file that whoever looks may see; without the file, the goals that the pipeline
+    """The declarations in the settings file that the viewer may see; without the file, the goals that the pipeline
     knows. Raises ReadError."""
     right = reader.right if isinstance(reader, Permitted) else EVERYTHING
     try:

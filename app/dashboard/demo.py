@@ -38,6 +38,10 @@ def intro(reader: Reader) -> None:
             st.text("Kill the pipeline and watch the counts stay exact; end this demo first:")
             st.code(f"{command} demo --chaos", language=None, wrap_lines=True)
         st.button(
-            "Hide", on_click=address.choose, kwargs={"demo": HIDDEN}, icon=":material/close:", type="tertiary",
+            "Hide",
+            on_click=address.choose,
+            kwargs={"demo": HIDDEN},
+            icon=":material/close:",
+            type="tertiary",
             key="hide-demo",
-        )  # fmt: skip
+        )

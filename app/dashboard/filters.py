@@ -1,4 +1,4 @@
-"""What the filter bar has chosen: site, time range, comparison, zone and conditions on fields."""
+"""The choices of the filter bar: site, time range, comparison, zone and conditions on fields."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ class Filters:
     def _floor(self, moment: datetime, seconds: int) -> datetime:
         """The beginning of a bin of the zone, or of UTC where the zone's bins are not made of whole hours: most tables
         count hours of UTC."""
-        found = floor(moment, seconds, self.zone)
-        return found if found.timestamp() % HOUR == 0 else clock.floor(moment, seconds)
+        local = floor(moment, seconds, self.zone)
+        return local if local.timestamp() % HOUR == 0 else clock.floor(moment, seconds)
 
     def where(self, column: str, span: Span) -> tuple[Where, ...]:
         return (*self.sites(), *span.where(column))
 
     def selection(self, span: Span) -> Selection:
-        """What the figures of a span are asked for."""
+        """The selection for the figures of a span."""
         unit = CALENDAR[self.preset][0] if self.preset in CALENDAR else None
         return Selection(
             self.site, span.start, span.end, self.zone, self.conditions, self.comparison, unit=unit

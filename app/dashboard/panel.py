@@ -48,7 +48,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Look:
-    """What a panel draws from: the reader, the filters, and this refresh's clock."""
+    """The input of a panel: the reader, the filters, and this refresh's clock."""
 
     reader: Reader
     filters: Filters
@@ -70,7 +70,7 @@ class Look:
         return self.filters.span(self.now, self.extent, finest)
 
     def selection(self, finest: int = 60) -> Selection:
-        """What the page's figures are asked for, in windows of at least `finest` seconds."""
+        """The selection of the page's figures, in windows of at least `finest` seconds."""
         return self.filters.selection(self.span(finest))
 
     def earlier(self, selection: Selection) -> Selection | None:
@@ -97,7 +97,7 @@ class Look:
 
 Body = Callable[[Look], None]
 # Makes the figure that a panel shows, where it depends on what is declared.
-Asked = Callable[[Look], definitions.Figure]
+FigureOf = Callable[[Look], definitions.Figure]
 Written = Callable[[Look], str]
 
 
@@ -107,7 +107,7 @@ def panel(
     every: float = CALM,
     help: str | None = None,
     requests: tuple[Condition, ...] | None = None,
-    figure: str | Asked | None = None,
+    figure: str | FigureOf | None = None,
     query: Written | None = None,
     bare: bool = False,
 ) -> Callable[[Body], Callable[[Reader, Filters], None]]:
@@ -135,9 +135,9 @@ def panel(
                 seen: dict[str, Version | None] = {}
                 try:
                     with data.seeing(seen):
-                        _say_incomplete(reader, tables)
+                        _show_incomplete(reader, tables)
                         body(look)
-                    _say_older(look, tables)
+                    _show_older(look, tables)
                 except MissingTableError as error:
                     st.caption(
                         f"No data yet: {plain(str(error))}. A running pipeline makes it: tidemark run."
@@ -159,7 +159,7 @@ def panel(
 
 
 def meaning(name: str) -> str:
-    """What a number means, in one sentence."""
+    """The meaning of a number in one sentence."""
     return plain(NUMBERS[name])
 
 
@@ -193,9 +193,9 @@ def _heading(
     return tools
 
 
-def _written(figure: str | Asked, look: Look) -> str:
-    made = figure if isinstance(figure, str) else figure(look)
-    return definitions.sql(made, look.selection(), look.reader.root)
+def _written(figure: str | FigureOf, look: Look) -> str:
+    resolved = figure if isinstance(figure, str) else figure(look)
+    return definitions.sql(resolved, look.selection(), look.reader.root)
 
 
 def query_button(look: Look, figure: str) -> None:
@@ -207,16 +207,20 @@ def _query(look: Look, written: Written) -> None:
     """A button that opens the figure's query, which is only written then; not for a share."""
     if who.asking().shared is not None:
         return
-    view = actions.Whole(f"{look.title}: SQL", functools.partial(_sql, asked=look, written=written))
+    view = actions.Whole(f"{look.title}: SQL", functools.partial(_sql, current=look, written=written))
     st.button(
-        "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",
-        on_click=actions.open_view, args=(view,),
-    )  # fmt: skip
+        "SQL",
+        type="tertiary",
+        help="Show the query of these figures for DuckDB.",
+        key=f"sql-{look.key}",
+        on_click=actions.open_view,
+        args=(view,),
+    )
 
 
-def _sql(look: Look, *, asked: Look, written: Written) -> None:
+def _sql(look: Look, *, current: Look, written: Written) -> None:
     try:
-        text = written(asked)
+        text = written(current)
     except ReadError as error:
         text = f"-- {error}"
     source = "Counted from silver" if "silver" in text else "As recorded"
@@ -229,12 +233,12 @@ def _open(look: Look, requests: tuple[Condition, ...]) -> None:
     actions.open_view(actions.Requests(look.selection(), requests))
 
 
-def _say_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
-    found = data.backfills(reader)
+def _show_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
+    missing = data.backfills(reader)
     for table in tables:
-        if table in found:
+        if table in missing:
             name = plain(table.replace("/", "."))
-            text = f"{name} is incomplete: backfill of its history, {found[table]}."
+            text = f"{name} is incomplete: backfill of its history, {missing[table]}."
             st.caption(f":material/history: {text}")
 
 
@@ -242,7 +246,7 @@ NOTHING = "Nothing in this range."
 
 
 def nothing(message: str = NOTHING, look: Look | None = None) -> None:
-    """What a panel shows in place of an empty chart or table. With a `look`, it says what to change: the filters, if
+    """A message in place of an empty chart or table. With a `look`, it says what to change: the filters, if
     there are any, or else the range."""
     if look is not None and look.filters.conditions:
         filters = shown(" and ".join(map(str, look.filters.conditions)))
@@ -255,7 +259,7 @@ def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     st.text(message)
 
 
-def _say_older(look: Look, tables: tuple[str, ...]) -> None:
+def _show_older(look: Look, tables: tuple[str, ...]) -> None:
     """As of when the panel is, if its flow is behind the one that the page speaks of."""
     flows = data.flows(look.reader)
     late = [at for flow, at in flows.items() if tables and flow != "requests" and not set(tables) <= data.NOW]

@@ -62,9 +62,9 @@ function isChanged(panel, answer, late) {
 // The states of tables; null if the server does not know this question, undefined if it does not answer.
 async function states(tables) {
   const [shared] = location.pathname.match(/^.*\/share\/[^/]+/) ?? [location.pathname.replace(/\/[^/]*$/, "")];
-  const asked = new URLSearchParams([...tables].map((table) => ["table", table]));
+  const query = new URLSearchParams([...tables].map((table) => ["table", table]));
   try {
-    const response = await fetch(`${shared}/pulse?${asked}`, { cache: "no-store" });
+    const response = await fetch(`${shared}/pulse?${query}`, { cache: "no-store" });
     return await response.json().catch(() => null);
   } catch {
     return undefined;

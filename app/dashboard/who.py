@@ -20,26 +20,26 @@ LOCK = ":material/lock:"
 def asking() -> Asking:
     """Who looks at this page. Without the guard, as where a script of a page runs by itself, everything is open only if
     nobody has to log in."""
-    told = verified(st.context.headers.get(HEADER) or "")
-    if told is not None:
-        return told
+    signed = verified(st.context.headers.get(HEADER) or "")
+    if signed is not None:
+        return signed
     return OWNER if access(home_in(os.environ)).login == "none" else Asking("", NOTHING, "none")
 
 
 def may(role: Role) -> bool:
-    """Whether whoever looks has at least this role."""
+    """Whether the viewer has at least this role."""
     return asking().right.at_least(role)
 
 
 def record(what: What, object: str = "") -> None:
-    """Records what whoever looks has done; nothing where nobody has to log in."""
-    found = asking()
-    if found.how != "none":
-        audit_of_home(home_in(os.environ)).record(found, what, object)
+    """Records an action of the viewer; does nothing if no login is required."""
+    asking_now = asking()
+    if asking_now.how != "none":
+        audit_of_home(home_in(os.environ)).record(asking_now, what, object)
 
 
 def administers() -> bool:
-    """Whether whoever looks manages people, keys and shares. Where nobody has to log in there are none."""
+    """Whether the viewer manages people, keys and shares. False if no login is required."""
     return asking().how != "none" and may("admin")
 
 
@@ -51,10 +51,10 @@ def door(home: Path) -> Door:
 
 def account() -> None:
     """Says who looks, with the way out; nothing where nobody has to log in."""
-    found = asking()
-    if found.how == "none" or found.shared is not None:
+    person = asking()
+    if person.how == "none" or person.shared is not None:
         return
-    with st.popover(found.name, icon=":material/person:"):
-        st.text(found.right.about)
-        if found.how in ("password", "oidc"):
+    with st.popover(person.name, icon=":material/person:"):
+        st.text(person.right.about)
+        if person.how in ("password", "oidc"):
             st.html('<a href="/logout" target="_self">Log out</a>')

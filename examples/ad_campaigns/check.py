@@ -41,12 +41,12 @@ def latencies(counts: Counts) -> dict[tuple[str, int], int]:
     clock = min(count.clock for count in counts.values())
     newest = max(start for _, start in counts)
     size = WINDOW_SECONDS * 1000
-    found = {
+    measured = {
         (campaign, start): count.updated - (start + size + clock)
         for (campaign, start), count in counts.items()
         if start < newest
     }
-    return {window: latency for window, latency in found.items() if latency >= 0}
+    return {window: latency for window, latency in measured.items() if latency >= 0}
 
 
 def histogram(latency_ms: list[int], phase: str = "steady") -> Iterator[str]:
@@ -104,5 +104,5 @@ class View:
         for phase in sorted(phases, reverse=True):
             for line in histogram(phases[phase], phase):
                 self.say(line)
-        found = {window: count.views for window, count in counts.items()}
-        yield from differences("views", truth(events(load)), found)
+        views = {window: count.views for window, count in counts.items()}
+        yield from differences("views", truth(events(load)), views)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from examples.ad_campaigns.campaigns import ads
 from examples.ad_campaigns.sinks import COUNTS, PARTIAL, WINDOW_SECONDS, Sink, to_delta
 from examples.kit.events import Events
-from examples.kit.fetched import fetch, judge
+from examples.kit.fetched import fetch, validate
 from examples.kit.job import Job, Sources
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
@@ -59,8 +59,8 @@ def counted(views: pa.Table) -> pa.Table:
     millis = views["event_ms"].to_numpy()
     starts = pa.array(millis - millis % (WINDOW_SECONDS * 1000)).cast(pa.timestamp("ms", "UTC"))
     windows = views.append_column("window_start", starts).group_by(["campaign", "window_start"])
-    found = windows.aggregate([("clock_ms", "count"), ("clock_ms", "min")])
-    return found.rename_columns(["campaign", "window_start", "views", "clock_ms"]).cast(PARTIAL)
+    counts = windows.aggregate([("clock_ms", "count"), ("clock_ms", "min")])
+    return counts.rename_columns(["campaign", "window_start", "views", "clock_ms"]).cast(PARTIAL)
 
 
 def job(sink: Sink = to_delta) -> Job:
@@ -70,10 +70,10 @@ def job(sink: Sink = to_delta) -> Job:
         def write(batch: DataFrame, commit: Commit) -> Facts:
             views, counts = [], []
             for records in fetch(batch):
-                found = judge(records, EVENTS, sources.spark)
-                sources.send_letters(found.bad, EVENTS)
-                views.append(viewed(found.good))
-                counts.append(found.counts)
+                validated = validate(records, EVENTS, sources.spark)
+                sources.send_letters(validated.bad, EVENTS)
+                views.append(viewed(validated.good))
+                counts.append(validated.counts)
             sink(sources.store, counted(pa.concat_tables(views)), commit)
             return account_facts(Account(counts))
 

@@ -35,7 +35,7 @@ COUNTS = Table(
         Column(
             "clock_ms",
             "long",
-            "Least lag of Kafka's clock behind the events' own, in ms: what latency is told by.",
+            "Least lag of Kafka's clock behind the events' own, in ms: the base of latency.",
         ),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
@@ -113,7 +113,7 @@ class ToRedis:
 
     def counts(self, campaigns: set[str]) -> dict[tuple[str, int], Count]:
         """All windows by campaign and start in milliseconds."""
-        found: dict[tuple[str, int], Count] = {}
+        result: dict[tuple[str, int], Count] = {}
         with Redis.from_url(self.url, decode_responses=True) as client:
             pipeline = client.pipeline(transaction=False)
             names: list[str] = []
@@ -124,10 +124,10 @@ class ToRedis:
                     pipeline.hgetall(window)
             for name, values in zip(names, pipeline.execute(), strict=True):
                 campaign, start = name.rsplit("/", 1)
-                found[campaign, int(start)] = Count(
+                result[campaign, int(start)] = Count(
                     int(values["seen_count"]), int(values["time_updated"]), int(values["clock"])
                 )
-        return found
+        return result
 
 
 def counts_in_delta(rows: pa.Table) -> dict[tuple[str, int], Count]:

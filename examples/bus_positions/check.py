@@ -21,25 +21,25 @@ def differences(rows: Iterable[Mapping[str, Any]], reports: Iterable[Report]) ->
     back in time. The last one of each bus must be its last report, with the speed from the previous one, and
     silent, because all buses are silent when the input has ended.
     """
-    made: dict[str, dict[int, Report]] = defaultdict(dict)
+    by_bus: dict[str, dict[int, Report]] = defaultdict(dict)
     for report in reports:
-        made[report[0]][report[2]] = report
+        by_bus[report[0]][report[2]] = report
     last: dict[str, Mapping[str, Any]] = {}
     for row in rows:
-        yield from _wrong(row, made[row["bus"]], last.get(row["bus"]))
+        yield from _wrong(row, by_bus[row["bus"]], last.get(row["bus"]))
         last[row["bus"]] = row
-    for bus in sorted(made):
+    for bus in sorted(by_bus):
         if bus not in last:
             yield f"{bus} was never shown"
             continue
-        times = sorted(made[bus])
+        times = sorted(by_bus[bus])
         shown = last[bus]
         if not shown["silent"]:
             yield f"{bus} does not end silent: {shown}"
         if _millis(shown["event_time"]) != times[-1]:
             yield f"{bus} ends with the position of {shown['event_time']}, not its last"
         if len(times) > 1:
-            wanted = _speed(made[bus][times[-2]], made[bus][times[-1]])
+            wanted = _speed(by_bus[bus][times[-2]], by_bus[bus][times[-1]])
             if not _same(shown["speed"], wanted):
                 yield f"{bus} ends at {shown['speed']} m/s, should be {wanted}"
             yield from _wrong_arrivals(bus, shown, wanted)
@@ -49,12 +49,12 @@ def _wrong(
     row: Mapping[str, Any], reports: Mapping[int, Report], before: Mapping[str, Any] | None
 ) -> Iterator[str]:
     bus, time = row["bus"], _millis(row["event_time"])
-    said = reports.get(time)
-    if said is None or (row["route"], row["x"], row["y"]) != (said[1], said[3], said[4]):
+    report = reports.get(time)
+    if report is None or (row["route"], row["x"], row["y"]) != (report[1], report[3], report[4]):
         yield f"{bus} was never there: {row}"
         return
     if row["speed"] is not None and not any(
-        _same(row["speed"], _speed(reports[earlier], said)) for earlier in reports if earlier < time
+        _same(row["speed"], _speed(reports[earlier], report)) for earlier in reports if earlier < time
     ):
         yield f"{bus} was never that fast: {row}"
     if before is not None and (time < _millis(before["event_time"]) or row["tick"] <= before["tick"]):
@@ -70,11 +70,11 @@ def _wrong_arrivals(bus: str, row: Mapping[str, Any], speed: float | None) -> It
         wanted = [
             (name, _millis(row["event_time"]) + metres / speed * 1000) for metres, name in sorted(ahead)[:3]
         ]
-    found = list(zip(row["stops"], row["arrivals"], strict=True))
-    if [name for name, _ in found] != [name for name, _ in wanted] or any(
-        abs(a[1] - b[1]) > 1 for a, b in zip(found, wanted, strict=True)
+    announced = list(zip(row["stops"], row["arrivals"], strict=True))
+    if [name for name, _ in announced] != [name for name, _ in wanted] or any(
+        abs(a[1] - b[1]) > 1 for a, b in zip(announced, wanted, strict=True)
     ):
-        yield f"{bus} is announced at {found}, should be {wanted}"
+        yield f"{bus} is announced at {announced}, should be {wanted}"
 
 
 def _speed(before: Report, last: Report) -> float | None:
@@ -86,10 +86,10 @@ def _speed(before: Report, last: Report) -> float | None:
     return 0.0 if metres > route.length * 0.9 else metres / ((last[2] - before[2]) / 1000)
 
 
-def _same(found: float | None, wanted: float | None) -> bool:
-    if found is None or wanted is None:
-        return found is wanted
-    return abs(found - wanted) <= _METRES
+def _same(value: float | None, wanted: float | None) -> bool:
+    if value is None or wanted is None:
+        return value is wanted
+    return abs(value - wanted) <= _METRES
 
 
 def _millis(time: datetime) -> int:

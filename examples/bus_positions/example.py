@@ -48,8 +48,8 @@ def check(load: Load, results: Results) -> Iterator[str]:
     """Compares all snapshots with the generated positions, and the silent buses with the expected ones."""
     rows = results.table(SNAPSHOTS).sort_by([("tick", "ascending")]).to_pylist()
     yield from differences(rows, reports(load))
-    said = {row["bus"] for row in rows if row["silent"]}
-    yield from (f"{bus} fell silent unnoticed" for bus in sorted(falls_silent(load).keys() - said))
+    silent = {row["bus"] for row in rows if row["silent"]}
+    yield from (f"{bus} fell silent unnoticed" for bus in sorted(falls_silent(load).keys() - silent))
 
 
 EXAMPLE = Example(

@@ -1,6 +1,6 @@
 """The slow path: what the exact path has decided, kept in Delta tables for charts.
 
-It follows the topics that the exact path commits, so nothing is judged twice and nothing slows the alerts down.
+It follows the topics that the exact path commits, so nothing is evaluated twice and nothing slows the alerts down.
 A payment is counted when it was accepted and, when its first alert is confirmed, as flagged: both add to the windows
 that contain its time, however late they come.
 """
@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from examples.fraud_alerts.judge import CONFIRMED
-from examples.fraud_alerts.topics import ALERTS, JUDGED
+from examples.fraud_alerts.evaluation import CONFIRMED
+from examples.fraud_alerts.topics import ALERTS, EVALUATED
 from examples.kit.job import Sources
 from examples.kit.mergeable import mergeable
 from examples.kit.sinks import Upsert, same_windows
@@ -80,10 +80,10 @@ _ALERT = (
 )
 
 
-def judgements(sources: Sources) -> DataFrame:
+def evaluated(sources: Sources) -> DataFrame:
     """Accepted payments (without `transaction`) and confirmed alerts as one stream."""
     value = F.col("value").cast("string")
-    payments = sources.records(JUDGED).select(F.from_json(value, _PAYMENT).alias("r")).select("r.*")
+    payments = sources.records(EVALUATED).select(F.from_json(value, _PAYMENT).alias("r")).select("r.*")
     alerts = sources.records(ALERTS).select(F.from_json(value, _ALERT).alias("r")).select("r.*")
     confirmed = alerts.where(F.col("status") == CONFIRMED)
     return (
@@ -93,11 +93,11 @@ def judgements(sources: Sources) -> DataFrame:
     )
 
 
-def windows(judged: DataFrame) -> DataFrame:
-    """Rows of `judgements` to partial rows of WINDOWS, which add up."""
+def windows(rows: DataFrame) -> DataFrame:
+    """Rows of `evaluated` to partial rows of WINDOWS, which add up."""
     is_payment = F.col("transaction").isNull()
     return (
-        judged.where(is_payment | F.col("first"))
+        rows.where(is_payment | F.col("first"))
         .groupBy(F.window("time", WINDOW, SLIDE).alias("w"), "merchant", "country")
         .agg(
             F.count_if(is_payment).alias("payments"),
@@ -112,7 +112,7 @@ def windows(judged: DataFrame) -> DataFrame:
 
 
 def write(store: Store, batch: DataFrame, commit: Commit) -> None:
-    """Commits a batch of `judgements` to both tables."""
+    """Commits a batch of `evaluated` to both tables."""
     Upsert(WINDOWS, windows, _combine, same_windows).write(store, batch, commit)
     alerts = batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names).toArrow()
     if alerts.num_rows:

@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 
 from examples.fraud_alerts.charts import CONFIRMED_ALERTS, WINDOWS
+from examples.fraud_alerts.evaluation import CONFIRMED, PROVISIONAL, WITHDRAWN
 from examples.fraud_alerts.generator import CLOSER
-from examples.fraud_alerts.judge import CONFIRMED, PROVISIONAL, WITHDRAWN
 from examples.fraud_alerts.latency import kind, table
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import RATES
@@ -34,7 +34,7 @@ acos(least(1.0, sin(radians(p.latitude)) * sin(radians(r.latitude)) + cos(radian
 
 @dataclass(frozen=True)
 class Truth:
-    """What must come out. `alerts` are pairs of transaction and rule."""
+    """The expected results. `alerts` are pairs of transaction and rule."""
 
     alerts: set[Alert]
     windows: Windows
@@ -51,32 +51,32 @@ def truth(events: Iterable[Event]) -> Truth:
     db.execute(
         "CREATE TABLE payments AS SELECT * FROM sent QUALIFY row_number() OVER (PARTITION BY id ORDER BY seq) = 1"
     )
-    found = {("amount", id) for (id,) in db.execute(f"""
+    flagged = {("amount", id) for (id,) in db.execute(f"""
         SELECT id FROM (
             SELECT id, euro, max(euro) OVER before AS highest, count(*) OVER before AS history FROM payments
             WINDOW before AS (PARTITION BY customer ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         WHERE history >= {LIMITS.history} AND euro > highest
     """).fetchall()}  # fmt: skip
-    found |= {("together", id) for (id,) in db.execute(f"""
+    flagged |= {("together", id) for (id,) in db.execute(f"""
         SELECT id FROM (SELECT id, time - lag(time) OVER (PARTITION BY customer ORDER BY time, id) AS gap FROM payments)
         WHERE gap <= {LIMITS.together_ms}
     """).fetchall()}  # fmt: skip
-    found |= {("location", id) for (id,) in db.execute(f"""
+    flagged |= {("location", id) for (id,) in db.execute(f"""
         SELECT p.id FROM payments p ASOF JOIN reports r ON p.customer = r.customer AND p.time >= r.time
         WHERE {_DISTANCE} > {LIMITS.distance_km}
     """).fetchall()}  # fmt: skip
-    db.register("flagged", pa.table({"id": pa.array(sorted({id for _, id in found}), pa.string())}))
+    db.register("flagged", pa.table({"id": pa.array(sorted({id for _, id in flagged}), pa.string())}))
     windows = {tuple(row[:3]): tuple(row[3:]) for row in db.execute("""
         SELECT merchant, country, time // 60000 * 60000 - back * 60000 AS start, count(*), sum(euro)::BIGINT,
             count(*) FILTER (id IN (SELECT id FROM flagged))
         FROM payments CROSS JOIN range(10) AS t(back) GROUP BY ALL
     """).fetchall()}  # fmt: skip
-    found |= {
+    flagged |= {
         ("card testing", id)
         for id in _tested(db.execute("SELECT customer, time, id, euro FROM payments").fetchall())
     }
     (count,) = db.execute("SELECT count(*) FROM payments").fetchone() or (0,)
-    return Truth({(id, rule) for rule, id in found}, windows, count, Counter(rule for rule, _ in found))
+    return Truth({(id, rule) for rule, id in flagged}, windows, count, Counter(rule for rule, _ in flagged))
 
 
 def _tables(events: Iterable[Event]) -> tuple[pa.Table, pa.Table]:
@@ -107,7 +107,7 @@ def _tested(payments: list[tuple[str, int, str, int]]) -> set[str]:
 
     Payments of one customer that are part of one such sequence are not part of another.
     """
-    found, begun = set(), dict[str, list[list[int]]]()
+    tested, begun = set(), dict[str, list[list[int]]]()
     for customer, time, id, euro in sorted(payments):
         runs = [run for run in begun.get(customer, []) if time <= run[0] + 300_000]
         if euro >= 30_000:
@@ -115,15 +115,15 @@ def _tested(payments: list[tuple[str, int, str, int]]) -> set[str]:
         if euro < 200:
             runs.append([time, 0])
         if any(large == 3 for _, large in runs):
-            found.add(id)
+            tested.add(id)
             runs = []
         begun[customer] = runs
-    return found
+    return tested
 
 
 @dataclass(frozen=True)
 class Score:
-    """What was confirmed, against the truth. Both shares are 1.0 if nothing is wrong."""
+    """The confirmed alerts, compared with the truth. Both shares are 1.0 if nothing is wrong."""
 
     precision: float
     recall: float
@@ -168,13 +168,13 @@ def differences(wanted: Truth, results: Results) -> list[str]:
     return lines + list(compare("window", wanted.windows, windows))
 
 
-def _compare(what: str, wanted: Iterable[Alert], found: Counter[Alert] | set[Alert]) -> list[str]:
-    return list(compare(what, Counter(wanted), Counter(found)))
+def _compare(what: str, wanted: Iterable[Alert], actual: Counter[Alert] | set[Alert]) -> list[str]:
+    return list(compare(what, Counter(wanted), Counter(actual)))
 
 
 def report(wanted: Truth, results: Results) -> str:
     """Precision and recall of the confirmed alerts, and the latencies: from the payment's record in Kafka to
-    the alert's. Alerts that had to wait for the killed job are told apart."""
+    the alert's. Alerts that had to wait for the killed job are counted apart."""
     measured: dict[str, list[float]] = {}
     confirmed = set()
     for message in results.messages(ALERTS):
@@ -185,12 +185,12 @@ def report(wanted: Truth, results: Results) -> str:
             arrived = message.timestamp.timestamp() * 1000
             phase = results.phase(alert["produced"], arrived)
             measured.setdefault(f"{phase}: {kind(alert)}", []).append(arrived - alert["produced"])
-    found = score(wanted.alerts, confirmed)
+    scores = score(wanted.alerts, confirmed)
     rules = ", ".join(f"{rule} {count}" for rule, count in sorted(wanted.by_rule.items()))
     return "\n".join(
         [
             f"{wanted.payments} payments, {len(wanted.alerts)} alerts due ({rules})",
-            f"confirmed: precision {found.precision:.4f}, recall {found.recall:.4f}",
+            f"confirmed: precision {scores.precision:.4f}, recall {scores.recall:.4f}",
             *table(measured),
             *(f"the job was down for {up - down:.1f} s" for down, up in results.outages),
         ]

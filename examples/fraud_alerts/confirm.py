@@ -1,4 +1,4 @@
-"""The exact path: judges each micro-batch and writes verdicts, payments and states in one
+"""The exact path: evaluates each micro-batch and writes verdicts, payments and states in one
 transaction."""
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from examples.fraud_alerts.customer import Claim, Payment, decode
-from examples.fraud_alerts.judge import NEVER, PROVISIONAL, Claimed, Decisions, Judge, Place, Verdict
+from examples.fraud_alerts.evaluation import NEVER, PROVISIONAL, Claimed, Decisions, Evaluator, Place, Verdict
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.provisional import BEHIND_SECONDS, Provisional
-from examples.fraud_alerts.topics import ALERTS, CLAIMS, DEVICES, JUDGED, STATES, TRANSACTIONS
+from examples.fraud_alerts.topics import ALERTS, CLAIMS, DEVICES, EVALUATED, STATES, TRANSACTIONS
 from examples.kit.events import Events
-from examples.kit.fetched import Judged, fetch, judge, letters
+from examples.kit.fetched import Validated, fetch, letters, validate
 from examples.kit.job import Sources
 from examples.kit.positions import Positions
 from examples.kit.transactions import Record, Transactions
@@ -36,7 +36,7 @@ def inputs(sources: Sources) -> DataFrame:
 
 
 class Confirmation:
-    """Judges the batches of `inputs`, and gives the fast path, if there is one, its profiles. The states are
+    """Evaluates the batches of `inputs`, and gives the fast path, if there is one, its profiles. The states are
     read from Kafka when the first batch comes."""
 
     def __init__(self, sources: Sources, provisional: Provisional | None = None) -> None:
@@ -45,44 +45,46 @@ class Confirmation:
         self._provisional = provisional
 
     def write(self, batch: DataFrame, commit: Commit) -> Facts:
-        """Judges and commits what of a batch was not committed before a crash."""
+        """Evaluates and commits the part of a batch that was not committed before a crash."""
         transactions = self._transactions or self._open()
         records = self._positions.unseen(pa.concat_tables(fetch(batch)))
         if not records.num_rows:
             return None
-        payments, places, claims = (self._judged(records, e) for e in (TRANSACTIONS, DEVICES, CLAIMS))
+        payments, places, claims = (self._validated(records, e) for e in (TRANSACTIONS, DEVICES, CLAIMS))
         if commit.number:
             self._positions.require_all(records, TRANSACTIONS.topic, self._begin)
         self._positions.advance(records)
         newest = {
             f"{kind} {partition}": time
-            for kind, judged in (("payment", payments), ("place", places))
-            for partition, time in _newest(in_millis(judged.good), "time").items()
+            for kind, rows in (("payment", payments), ("place", places))
+            for partition, time in _newest(in_millis(rows.good), "time").items()
         }
-        decisions = self._judge.batch(
+        decisions = self._evaluator.batch(
             payments_of(payments.good), places_of(places.good), claims_of(claims.good), newest
         )
         bad = letters(payments.bad, TRANSACTIONS) + letters(places.bad, DEVICES)
         transactions.commit(
             commit,
             [*results(decisions, round(time.time() * 1000)), *bad],
-            {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
-            {"newest": self._judge.newest, "positions": self._positions.as_facts()},
+            {name.encode(): self._evaluator.customers[name].encode() for name in decisions.changed},
+            {"newest": self._evaluator.newest, "positions": self._positions.as_facts()},
         )
         if payments.good.num_rows and self._provisional:
             behind = time.time() - pc.max(payments.good["timestamp"]).as_py().timestamp()
             if behind > BEHIND_SECONDS and self._has_read_all():
                 behind = 0.0  # old, and no newer payment waits
-            self._provisional.refresh(self._judge.customers, self._positions.of(TRANSACTIONS.topic), behind)
-        return account_facts(Account([judged.counts for judged in (payments, places, claims)]))
+            self._provisional.refresh(
+                self._evaluator.customers, self._positions.of(TRANSACTIONS.topic), behind
+            )
+        return account_facts(Account([rows.counts for rows in (payments, places, claims)]))
 
     def _has_read_all(self) -> bool:
         positions = self._positions.of(TRANSACTIONS.topic)
         ends = kafka.end_offsets(self._sources.settings.kafka, TRANSACTIONS.topic)
         return all(positions.get(partition, 0) >= end for partition, end in ends.items())
 
-    def _judged(self, records: pa.Table, events: Events) -> Judged:
-        return judge(of(records, events), events, self._sources.spark)
+    def _validated(self, records: pa.Table, events: Events) -> Validated:
+        return validate(of(records, events), events, self._sources.spark)
 
     def _open(self) -> Transactions:
         transactions = Transactions(self._sources.settings.kafka, STATES)
@@ -93,7 +95,7 @@ class Confirmation:
             for kind, topic in (("payment", TRANSACTIONS.topic), ("place", DEVICES.topic))
             for partition in kafka.end_offsets(self._sources.settings.kafka, topic)
         }
-        self._judge = Judge(LIMITS, newest | dict(transactions.facts.get("newest", {})), customers)
+        self._evaluator = Evaluator(LIMITS, newest | dict(transactions.facts.get("newest", {})), customers)
         self._positions = Positions(transactions.facts.get("positions", {}))
         self._begin = kafka.beginning_offsets(self._sources.settings.kafka, TRANSACTIONS.topic)
         self._transactions = transactions
@@ -107,8 +109,8 @@ def of(records: pa.Table, events: Events) -> pa.Table:
 
 def _newest(rows: pa.Table, column: str) -> dict[int, int]:
     """The greatest value of each partition."""
-    found = rows.group_by("partition").aggregate([(column, "max")])
-    return dict(zip(found["partition"].to_pylist(), found[f"{column}_max"].to_pylist(), strict=True))
+    newest = rows.group_by("partition").aggregate([(column, "max")])
+    return dict(zip(newest["partition"].to_pylist(), newest[f"{column}_max"].to_pylist(), strict=True))
 
 
 def in_millis(events: pa.Table) -> pa.Table:
@@ -146,7 +148,7 @@ def results(decisions: Decisions, now: int) -> Sequence[Record]:
     """The records that tell a batch's decisions: alerts by transaction, passed payments by customer."""
     alerts = [Record(ALERTS, v.transaction.encode(), alert(v, now)) for v in decisions.verdicts]
     passed = [
-        Record(JUDGED, p.customer.encode(), json.dumps(p._asdict(), separators=(",", ":")).encode())
+        Record(EVALUATED, p.customer.encode(), json.dumps(p._asdict(), separators=(",", ":")).encode())
         for p in decisions.passed
     ]
     return alerts + passed

@@ -1,4 +1,4 @@
-"""What the judge remembers of one customer, and its form in the topic of states."""
+"""The state of one customer, and its form in the topic of states."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Customer:
     """`count`, `highest`: number and maximum of all payments.
 
     `moments`: recent payments by event time; `reports`: the phone's places, the newest that is out of
-    reach of late ones and all after; `waiting`: payments whose place is still to be judged; `known`:
+    reach of late ones and all after; `waiting`: payments whose place is still to be evaluated; `known`:
     event times of recent ids; `decided`: which rules were confirmed (true) or withdrawn for them; `claims`:
-    provisional alerts that wait for their judgement.
+    provisional alerts that wait for their evaluation.
     """
 
     count: int = 0
@@ -72,7 +72,7 @@ class Customer:
 
 
 def decode(value: bytes) -> Customer:
-    """What `Customer.encode` made."""
+    """The inverse of `Customer.encode`."""
     count, highest, moments, reports, waiting, known, decided, claims = json.loads(value)
     payments = [Payment(*fields) for fields in waiting]
     return Customer(

@@ -1,4 +1,4 @@
-"""What runs when the example does: its job, its input, what is printed, and the recount."""
+"""The parts of the example: its job, its input, its output, and the recount."""
 
 from __future__ import annotations
 

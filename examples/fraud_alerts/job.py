@@ -11,7 +11,7 @@ from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import (
     ALERTS,
     DEVICES,
-    JUDGED,
+    EVALUATED,
     SEQUENCE_STATES,
     STATES,
     TRANSACTIONS,
@@ -56,7 +56,7 @@ def analytics(sources: Sources) -> Sequence[Query]:
         ),
         Query(
             "charts",
-            partial(charts.judgements, sources),
+            partial(charts.evaluated, sources),
             partial(charts.write, sources.store),
             trigger={"processingTime": "5 seconds"},
             commits=(charts.WINDOWS,),
@@ -71,7 +71,7 @@ ANALYTICS = Job(
     queries=analytics,
     tables=(charts.WINDOWS, charts.CONFIRMED_ALERTS),
     outputs=(ALERTS,),
-    ordered=(JUDGED,),
+    ordered=(EVALUATED,),
 )
 JOB = Job(
     name="fraud-alerts",
@@ -79,7 +79,7 @@ JOB = Job(
     inputs=(TRANSACTIONS, DEVICES),
     queries=queries,
     outputs=(ALERTS,),
-    ordered=(JUDGED,),
+    ordered=(EVALUATED,),
     # The fast path holds a task for each partition of the transactions, twice that when it changes over.
     slots=8,
     followers=(ANALYTICS,),

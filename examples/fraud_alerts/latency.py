@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from statistics import quantiles
 from typing import Any
 
-from examples.fraud_alerts.judge import CONFIRMED
+from examples.fraud_alerts.evaluation import CONFIRMED
 from examples.fraud_alerts.rules import location
 
 
 def kind(alert: dict[str, Any]) -> str:
-    """What an alert's latency is compared with: a place is confirmed only when the lateness is over."""
+    """The reference for an alert's latency: a place is confirmed only when the lateness is over."""
     late = alert["status"] == CONFIRMED and alert["rule"] == location.NAME
     return f"{alert['status']}, {location.NAME if late else 'at once'}"
 
@@ -21,8 +21,8 @@ def percentiles(millis: Iterable[float]) -> tuple[float, float, float]:
     values = sorted(millis)
     if len(values) < 2:
         return (values[0],) * 3 if values else (float("nan"),) * 3
-    cuts = quantiles(values, n=100, method="inclusive")
-    return cuts[49], cuts[98], values[-1]
+    percentile = quantiles(values, n=100, method="inclusive")
+    return percentile[49], percentile[98], values[-1]
 
 
 def table(measured: dict[str, list[float]]) -> list[str]:

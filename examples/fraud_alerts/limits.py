@@ -1,4 +1,4 @@
-"""What counts as suspicious, and how late an event may come."""
+"""Limits of the rules, and the allowed lateness."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """The settings of the rules. `history`: so many earlier payments make a maximum meaningful.
-    `lateness_ms`: how far an event may lag the newest one of either topic and still be judged exactly.
-    `remember_ms`: how long (event time) a payment's id is known, so that a copy of it is not judged again.
+    """The settings of the rules. `history`: the number of earlier payments from which on a maximum is meaningful.
+    `lateness_ms`: how far an event may lag the newest one of either topic and still be evaluated exactly.
+    `remember_ms`: how long (event time) a payment's id is known, so that a copy of it is not evaluated again.
     """
 
     history: int = 3

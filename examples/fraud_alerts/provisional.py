@@ -3,7 +3,7 @@
 It compares with a broadcast profile of the customers, which is fixed while a query runs. So every REFRESH_SECONDS
 the exact path hands over a new profile with the position in the topic that it stands for, and a new query
 starts from there while the old one still runs: no payment waits for the change. Payments before that
-position have been judged already; for those after it the profile's maximum is the true one or, being older,
+position have been validated already; for those after it the profile's maximum is the true one or, being older,
 a lower one: no true amount alert is missed. What is alerted in error the exact path withdraws.
 """
 
@@ -28,7 +28,7 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import EURO_CENTS_SQL
 from examples.fraud_alerts.rules import amount, location
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
-from examples.kit.events import good, judged
+from examples.kit.events import good, validated
 from examples.kit.job import Sources
 from tidemark.kafka import client as kafka
 from tidemark.local.process import wait_until
@@ -65,13 +65,13 @@ class Provisional:
         self._running: tuple[StreamingQuery, Path] | None = None
         self._handing_over: threading.Thread | None = None
         self._failure: Exception | None = None
-        # Set once the first query is at work.
+        # Set once the first query runs.
         self.at_work = threading.Event()
         self._first = self._last = 0.0
 
     def refresh(self, customers: Mapping[str, Customer], positions: Mapping[int, int], behind: float) -> None:
         """Called after each batch: `customers` know all payments before `positions` (next offset by partition),
-        the last of which is `behind` seconds old. Raises what made a query fail."""
+        the last of which is `behind` seconds old. Raises the error of a failed query."""
         now = time.monotonic()
         self._first = self._first or now
         if self._failure or (self._running and self._running[0].exception()):
@@ -91,7 +91,7 @@ class Provisional:
 
     def _hand_over(self, directory: Path, positions: dict[int, int]) -> None:
         try:
-            # The schema is said, or a job would go and look.
+            # An explicit schema saves the job that would infer it.
             profiles = self._sources.spark.read.schema(PROFILE_DDL)
             known = profiles.parquet(str(directory / "profile.parquet"))
             query = start(alerts(self._payments(positions), known), self._sources, directory)
@@ -124,11 +124,11 @@ class Provisional:
             .option("startingOffsets", json.dumps({TRANSACTIONS.topic: starts}))
             .load()
         )
-        return good(judged(read, TRANSACTIONS))
+        return good(validated(read, TRANSACTIONS))
 
 
 def profile(customers: Mapping[str, Customer]) -> pa.Table:
-    """What the query knows of each customer: the maximum so far, and the phone's last known place."""
+    """The query's profile of each customer: the maximum so far, and the phone's last known place."""
     rows = [
         (
             name,

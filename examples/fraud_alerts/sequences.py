@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from examples.fraud_alerts.judge import CONFIRMED
-from examples.fraud_alerts.topics import ALERTS, JUDGED, SEQUENCE_STATES
+from examples.fraud_alerts.evaluation import CONFIRMED
+from examples.fraud_alerts.topics import ALERTS, EVALUATED, SEQUENCE_STATES
 from examples.kit.job import Sources
 from examples.kit.pattern_stream import detect
 from examples.kit.patterns import pattern_of
@@ -30,9 +30,9 @@ CARD_TESTING = pattern_of(
 
 
 def matches(sources: Sources) -> DataFrame:
-    """Sequences among the judged payments, in which there are no copies."""
+    """Sequences among the evaluated payments, in which there are no copies."""
     value = F.from_json(F.col("value").cast("string"), "id string, customer string, amount long, time long")
-    payments = sources.records(JUDGED).select(value.alias("p")).select("p.*")
+    payments = sources.records(EVALUATED).select(value.alias("p")).select("p.*")
     timed = payments.withColumn("time", F.timestamp_millis("time"))
     # The topic is in order of time.
     return detect(timed, [CARD_TESTING], key="customer", lateness="0 seconds")
@@ -46,11 +46,11 @@ class SequenceAlerts:
         self._transactions: Transactions | None = None
 
     def write(self, batch: DataFrame, commit: Commit) -> None:
-        found = batch.toArrow().to_pylist()
+        matches = batch.toArrow().to_pylist()
         self._transactions = self._transactions or Transactions(self._sources.settings.kafka, SEQUENCE_STATES)
-        if found and not self._transactions.done(commit):
+        if matches and not self._transactions.done(commit):
             now = round(time.time() * 1000)
-            self._transactions.commit(commit, [_alert(match, now) for match in found])
+            self._transactions.commit(commit, [_alert(match, now) for match in matches])
 
 
 def _alert(match: dict[str, Any], now: int) -> Record:

@@ -67,8 +67,8 @@ CLAIMS = Events(
 )
 # Each payment once when the watermark has passed it, in order of time, with its amount in euro cents. One partition, to
 # keep that order.
-JUDGED = "payments-judged"
-# Compacted: the state of each customer, and how far the judge has come.
+EVALUATED = "payments-judged"
+# Compacted: the state of each customer, and how far the evaluation is.
 STATES = "fraud-states"
 # How far the alerts on sequences have come.
 SEQUENCE_STATES = "fraud-sequence-states"

@@ -56,15 +56,15 @@ class Sequel(NamedTuple):
 
 def logged(events: Iterable[Event]) -> list[Logged]:
     """The good lines, in order of sending."""
-    found = []
+    lines = []
     for event in events:
         if not event.reason:
             match = _LINE.match(event.value.decode())
             assert match is not None, event.value
             address, stamp, method, path, status = match.groups()
             time = datetime.strptime(stamp, "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
-            found.append(Logged(int(time.timestamp()), address, method, path, int(status)))
-    return found
+            lines.append(Logged(int(time.timestamp()), address, method, path, int(status)))
+    return lines
 
 
 def traffic(lines: Sequence[Logged], limits: Limits) -> list[Alert]:
@@ -83,7 +83,7 @@ def logins(lines: Sequence[Logged]) -> list[Sequel]:
     for line in sorted(lines, key=lambda line: line.second):
         if (line.method, line.path) == ("POST", "/login"):
             by_address[line.client_ip].append(line)
-    return sorted(found for address, own in by_address.items() for found in _sequences(address, own))
+    return sorted(sequels for address, own in by_address.items() for sequels in _sequences(address, own))
 
 
 def _sequences(address: str, lines: Iterable[Logged]) -> Iterator[Sequel]:

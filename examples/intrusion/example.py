@@ -39,13 +39,13 @@ def check(load: Load, results: Results) -> Iterator[str]:
     yield from differences("alert", _counted(traffic(lines, Limits())), _counted(windows))
     # A sequence is found once the watermark has passed it. One that ends at that second may be found or not.
     watermark = max(line.second for line in lines) - int(LATENESS.total_seconds())
-    wanted, found = logins(lines), _logins(results)
+    wanted, sequels = logins(lines), _logins(results)
     yield from differences(
         "logins",
         _counted(sequel for sequel in wanted if sequel.end < watermark),
-        _counted(sequel for sequel in found if sequel.end < watermark),
+        _counted(sequel for sequel in sequels if sequel.end < watermark),
     )
-    raised = {(s.rule, s.client_ip, s.start) for s in found} | {a[:3] for a in windows}
+    raised = {(s.rule, s.client_ip, s.start) for s in sequels} | {a[:3] for a in windows}
     yield from differences(
         "message", dict.fromkeys(map(_key, raised), "raised"), _states(results.messages(ALERTS_TOPIC))
     )
@@ -78,8 +78,8 @@ def _key(alert: tuple[str, str, int]) -> str:
     return "/".join(map(str, alert))
 
 
-def _counted(found: Any) -> Counter[Any]:
-    return Counter(found)
+def _counted(sequels: Any) -> Counter[Any]:
+    return Counter(sequels)
 
 
 def _second(time: datetime) -> int:

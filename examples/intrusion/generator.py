@@ -69,8 +69,8 @@ def attacks(load: Load) -> Iterator[Request]:
         begin = float(number * _ATTACK_EVERY)
         if end is not None and begin >= end:
             return
-        made = kinds[number % len(kinds)](load.random(f"attack {number}"), number, begin)
-        yield from (request for request in made if end is None or request.offset < end)
+        requests = kinds[number % len(kinds)](load.random(f"attack {number}"), number, begin)
+        yield from (request for request in requests if end is None or request.offset < end)
 
 
 def _guesses(random: Random, number: int, begin: float) -> Iterator[Request]:

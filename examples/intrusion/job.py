@@ -103,7 +103,7 @@ def job(
             incoming = per_window(batch).toArrow()
             _COUNT.commit(store, incoming, commit)
             # From the current windows, which a repeated batch finds already written.
-            judge(store, incoming, limits, commit)
+            update_alerts(store, incoming, limits, commit)
 
         return [
             Query("logins", lambda: logins(requests, lateness), write_logins),
@@ -123,8 +123,8 @@ def job(
 def logins(requests: DataFrame, lateness: timedelta) -> DataFrame:
     """The patterns' matches: `rule`, `client_ip`, `started_at`, `matched_at`, `logins`."""
     delay = f"{lateness.total_seconds():g} seconds"
-    found = detect(requests, PATTERNS, key="client_ip", time="event_time", lateness=delay)
-    return found.select(
+    matches = detect(requests, PATTERNS, key="client_ip", time="event_time", lateness=delay)
+    return matches.select(
         F.col("pattern").alias("rule"),
         F.col("key").alias("client_ip"),
         "started_at",
@@ -134,7 +134,7 @@ def logins(requests: DataFrame, lateness: timedelta) -> DataFrame:
 
 
 def per_window(requests: DataFrame) -> DataFrame:
-    """What a batch adds to ACTIVITY."""
+    """The rows that a batch adds to ACTIVITY."""
     missing = F.when(F.col("status") == 404, F.col("path"))
     return (
         requests.groupBy(
@@ -145,7 +145,7 @@ def per_window(requests: DataFrame) -> DataFrame:
     )
 
 
-def judge(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> None:
+def update_alerts(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> None:
     """Checks again the windows that depend on changed rows of ACTIVITY, and writes the alerts that differ."""
     if store.committed(TRAFFIC_ALERTS, commit.writer) >= commit.number:
         return
@@ -153,10 +153,10 @@ def judge(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> No
     for row in changed.select(["client_ip", "window_start"]).to_pylist():
         wanted[row["client_ip"]].append(_second(row["window_start"]))
     windows = _activity(store, changed, limits)
-    judged_starts = {address: affected(starts, limits) for address, starts in wanted.items()}
+    affected_starts = {address: affected(starts, limits) for address, starts in wanted.items()}
     after = {
         (alert.rule, address, alert.start): alert
-        for address, starts in judged_starts.items()
+        for address, starts in affected_starts.items()
         for alert in alerts(address, windows[address], starts, limits)
     }
     known = store.read(TRAFFIC_ALERTS, _near(changed, "started_at", limits)).to_pylist() if wanted else []
@@ -166,7 +166,7 @@ def judge(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> No
     before = {
         (alert.rule, alert.client_ip, alert.start): alert
         for alert in there
-        if alert.start in judged_starts.get(alert.client_ip, ())
+        if alert.start in affected_starts.get(alert.client_ip, ())
     }
     written = [alert for key, alert in after.items() if before.get(key) != alert]
     withdrawn = [alert for key, alert in before.items() if key not in after]
@@ -223,21 +223,21 @@ _COUNT = Upsert(
 
 
 def _activity(store: Store, changed: pa.Table, limits: Limits) -> dict[str, dict[int, Activity]]:
-    found: dict[str, dict[int, Activity]] = defaultdict(dict)
+    activity: dict[str, dict[int, Activity]] = defaultdict(dict)
     where = _near(changed, "window_start", limits)
     if where:
         names = ["client_ip", "window_start", "requests", "not_found"]
         for row in store.read(ACTIVITY, where, names).to_pylist():
-            found[row["client_ip"]][_second(row["window_start"])] = Activity(
+            activity[row["client_ip"]][_second(row["window_start"])] = Activity(
                 row["requests"], row["not_found"]
             )
-    return found
+    return activity
 
 
-def _alert_rows(found: Iterable[Alert]) -> pa.Table:
+def _alert_rows(alerts: Iterable[Alert]) -> pa.Table:
     now = datetime.now(UTC)
     rows = [
-        {**a._asdict(), "started_at": datetime.fromtimestamp(a.start, UTC), "updated_at": now} for a in found
+        {**a._asdict(), "started_at": datetime.fromtimestamp(a.start, UTC), "updated_at": now} for a in alerts
     ]
     return pa.Table.from_pylist(rows, TRAFFIC_ALERTS.arrow_schema)
 

@@ -63,10 +63,10 @@ def alerts(results: Results) -> pd.DataFrame:
             for row in logins
         ),
     ]
-    made = pd.DataFrame(sorted(rows, reverse=True), columns=["Began", "Rule", "Address", "What"])
-    if len(made):
-        made["Began"] = made["Began"].dt.tz_localize(None)
-    return made
+    table = pd.DataFrame(sorted(rows, reverse=True), columns=["Began", "Rule", "Address", "What"])
+    if len(table):
+        table["Began"] = table["Began"].dt.tz_localize(None)
+    return table
 
 
 def over_time(shown: pd.DataFrame) -> alt.Chart:

@@ -15,9 +15,9 @@ from tidemark.store import lakehouse
 REQUESTS = "silver.requests"
 
 
-def judged(records: DataFrame) -> DataFrame:
+def validated(records: DataFrame) -> DataFrame:
     """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`,
-    `accepted` and `reasons` as for JSON events, see `examples.kit.events.judged`."""
+    `accepted` and `reasons` as for JSON events, see `examples.kit.events.validated`."""
     lines = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         "value",
@@ -36,7 +36,7 @@ def judged(records: DataFrame) -> DataFrame:
     return parse(lines).select(place.alias("id"), *names, "record", *verdict)
 
 
-LINES = Events("access-log", "", judge=judged)
+LINES = Events("access-log", "", validate=validated)
 
 
 def from_topic(sources: Sources) -> DataFrame:
@@ -46,7 +46,7 @@ def from_topic(sources: Sources) -> DataFrame:
 
 def from_table(sources: Sources) -> DataFrame:
     """The rows of silver.requests as the pipeline commits them, beside which the job runs on the same home.
-    Rows that a rebuild writes anew are not seen again."""
+    Rows that a rebuild rewrites are not read again."""
     path = lakehouse.of(sources.settings).path(REQUESTS)
     rows = sources.spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
     place = F.format_string("%05d/%019d", "partition", "offset")

@@ -73,21 +73,21 @@ def alerts(
     client_ip: str, windows: Mapping[int, Activity], starts: Iterable[int], limits: Limits
 ) -> list[Alert]:
     """The alerts of an address in the windows that begin at `starts`, from all relevant windows of the address."""
-    found = []
+    raised = []
     for start in starts:
         now = windows.get(start)
         if now is None:
             continue
         if now.not_found >= limits.scan_paths:
-            found.append(Alert("scan", client_ip, start, now.not_found, 0.0))
+            raised.append(Alert("scan", client_ip, start, now.not_found, 0.0))
         before = range(start - limits.history * WINDOW_SECONDS, start, WINDOW_SECONDS)
         past = [windows[time].requests for time in before if time in windows]
         if len(past) < limits.least_history or now.requests < limits.surge_requests:
             continue
         usual = sum(past) / len(past)
         if now.requests > limits.surge_factor * usual:
-            found.append(Alert("surge", client_ip, start, now.requests, round(usual, 6)))
-    return found
+            raised.append(Alert("surge", client_ip, start, now.requests, round(usual, 6)))
+    return raised
 
 
 def affected(starts: Iterable[int], limits: Limits) -> list[int]:

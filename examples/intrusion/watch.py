@@ -39,7 +39,7 @@ def main(home: Path, source: str) -> None:
 
 
 def watch(home: Path, source: str) -> None:
-    """Runs the job until the process is told to stop. Raises TidemarkError if there is nothing to watch."""
+    """Runs the job until the process is stopped. Raises TidemarkError if there is nothing to watch."""
     settings = load({"home": home})
     path = lakehouse.of(settings).path(REQUESTS)
     if source == "table" and not DeltaTable.is_deltatable(path):

@@ -76,14 +76,14 @@ def _counts(batch: DataFrame, spark: SparkSession) -> Mapping[str, Any]:
     """The counts of all observed topics, once the batch has been read; empty if there are none."""
     id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     metrics = spark.streams.get(id)._jsq.streamingQuery().lastExecution().observedMetrics().iterator()
-    accepted, rejected, newest, found = 0, 0, -1, False
+    accepted, rejected, newest, has_row = 0, 0, -1, False
     while metrics.hasNext():
         pair = metrics.next()
         if pair._1().startswith(_OBSERVED):
-            row, found = pair._2(), True
+            row, has_row = pair._2(), True
             accepted, rejected = accepted + row.getLong(0), rejected + row.getLong(1)
             newest = newest if row.isNullAt(2) else max(newest, row.getLong(2))
-    if not found:
+    if not has_row:
         return {}
     arrived = _EPOCH + timedelta(microseconds=newest) if newest >= 0 else None
     return {"accepted": accepted, "rejected": rejected, "newest_kafka_timestamp": arrived}

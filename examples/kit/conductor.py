@@ -39,7 +39,7 @@ _PATIENCE = {"load": 1.0, "job": 4.0, "followers": 1.0, "broker": 3.5}
 
 
 class _Stopped(Exception):  # noqa: N818 - no error
-    """The conductor was told to stop."""
+    """The conductor was stopped."""
 
 
 class Conductor:
@@ -156,7 +156,7 @@ class Conductor:
         store = DeltaRsStore(of(self._settings))
         for job in self._jobs.values():
             for table in job.all_tables:
-                store.ensure(table, table.told(self._settings))
+                store.ensure(table, table.reader_properties(self._settings))
 
     def _broker_answers(self) -> bool:
         running = broker.status(self._settings)
@@ -173,8 +173,8 @@ class Conductor:
         return record is not None and record.get("state") == "running"
 
     def _spawn_self(self, part: str) -> subprocess.Popen[bytes]:
-        made = self._load
-        options = {"seed": made.seed, "rate": made.rate, "late": made.late, "seconds": made.seconds}
+        load = self._load
+        options = {"seed": load.seed, "rate": load.rate, "late": load.late, "seconds": load.seconds}
         arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
         home = f"--home={self._settings.home}"
         return self._spawn(part, ["-m", self._module, "--part", part, home, *arguments])
@@ -207,14 +207,14 @@ class Conductor:
 
     def _require(self, part: str, status: int | None = None) -> None:
         """Raises PlatformError unless the part runs, or has ended with `status`."""
-        found = self._parts[part].poll()
-        if found != status and found is not None:
-            raise PlatformError(f"{part} ended with status {found}", self._last_words(part))
+        ended = self._parts[part].poll()
+        if ended != status and ended is not None:
+            raise PlatformError(f"{part} ended with status {ended}", self._last_words(part))
 
     def _last_words(self, part: str) -> str:
         with contextlib.suppress(OSError):
-            said = self._log(part).read_text(encoding="utf-8", errors="replace").splitlines()
-            for line in reversed(said):
+            lines = self._log(part).read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in reversed(lines):
                 if re.match(r"[\w.]+(Error|Exception)\b|\w+: ", line):
                     return line
         return f"See {self._log(part)}."

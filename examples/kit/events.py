@@ -29,7 +29,7 @@ class Events:
     and not null unless `optional` names it. `rules` are further conditions over the fields and `record_timestamp`, the
     record's time in Kafka. `partitions` is the topic's number of partitions on creation.
     `batch_records` is the maximum per micro-batch, for queries that collect records to the driver.
-    For a topic that is not JSON, `judge` replaces `judged`, and the schema is empty.
+    For a topic that is not JSON, `validate` replaces `validated`, and the schema is empty.
     If `collected`, the job's own query collects the records, validates them with `examples.kit.fetched` and sends the
     dead letters.
     """
@@ -39,7 +39,7 @@ class Events:
     optional: Sequence[str] = ()
     rules: tuple[RejectingRule, ...] = ()
     partitions: int = 2
-    judge: Callable[[DataFrame], DataFrame] | None = None
+    validate: Callable[[DataFrame], DataFrame] | None = None
     batch_records: int = BATCH_RECORDS
     collected: bool = False
 
@@ -49,15 +49,15 @@ class Events:
         return f"{self.topic}.dead-letters"
 
 
-def judged(records: DataFrame, events: Events) -> DataFrame:
+def validated(records: DataFrame, events: Events) -> DataFrame:
     """Parses Kafka records (the columns of Spark's `kafka` source) of one topic.
 
     Returns the event's fields; `record`, a struct of the record's topic, partition, offset, timestamp and
     value; `accepted`, whether the event is valid; and `reasons`, an array of strings: empty for a valid event,
     else only `not_json`, only `wrong_type`, or `missing_<field>` for each and the names of broken rules.
     """
-    if events.judge is not None:
-        return events.judge(records)
+    if events.validate is not None:
+        return events.validate(records)
     text = F.col("value").cast("string")
     options = {"columnNameOfCorruptRecord": _CORRUPT, "allowNonNumericNumbers": "false"}
     event = F.from_json(text, f"{events.schema}, {_CORRUPT} string", options)
@@ -89,13 +89,13 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
     return parsed.select(*names, "record", accepted.alias("accepted"), reasons.alias("reasons"))
 
 
-def good(judged_events: DataFrame) -> DataFrame:
+def good(validated_events: DataFrame) -> DataFrame:
     """The valid events: their fields, and `record` without the value."""
-    rows = judged_events.where("accepted")
+    rows = validated_events.where("accepted")
     return rows.withColumn("record", F.col("record").dropFields("value")).drop("accepted", "reasons")
 
 
-def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
+def dead_letters(validated_events: DataFrame, events: Events) -> DataFrame:
     """The invalid events as records for `events.dead_letters`: topic, key, value, headers.
 
     The value is the original bytes. The header `reason` has the reasons, comma-separated;
@@ -103,7 +103,7 @@ def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
     a record twice after a crash, and a reader takes each key once.
     """
     place = [F.col("record.topic"), F.col("record.partition"), F.col("record.offset")]
-    return judged_events.where(~F.col("accepted")).select(
+    return validated_events.where(~F.col("accepted")).select(
         F.lit(events.dead_letters).alias("topic"),
         F.concat_ws("/", *place).cast("binary").alias("key"),
         F.col("record.value").alias("value"),

@@ -65,13 +65,13 @@ def main(example: Example) -> None:
 
 def recount(example: Example, load: Load, results: Results) -> list[str]:
     """All differences from the load, one line each."""
-    found = list(example.check(load, results))
+    different = list(example.check(load, results))
     wanted = Counter((e.topic, e.value, e.reason) for e in example.events(load) if e.reason)
     letters: Counter[tuple[str, bytes, str]] = Counter()
     for topic in example.job.inputs:
         for message in once(results.messages(topic.dead_letters)):
             letters[topic.topic, message.value, message.headers.get("reason", "")] += 1
-    return [*found, *differences("dead letter", wanted, letters)]
+    return [*different, *differences("dead letter", wanted, letters)]
 
 
 def _command(example: Example) -> click.Command:

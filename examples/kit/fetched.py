@@ -23,11 +23,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE, Events, judged
+from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE, Events, validated
 from examples.kit.transactions import Record
 from tidemark.engine.arrays import flags_of
 from tidemark.engine.verdict import verdict
-from tidemark.machine import judging_threads
+from tidemark.machine import validation_threads
 
 # Columns of Kafka's records to select before collecting them.
 RECORD = ("topic", "partition", "offset", "timestamp", "value")
@@ -38,7 +38,7 @@ _LONGEST = 1_000
 # Arrow reads these as numbers if no quote precedes them; other readers do not.
 _NO_NUMBERS = (b"NaN", b"Inf")
 _NO_NUMBER = re.compile(rb"[^\"\w](NaN|Inf)")
-_PIECES = 8
+_PARTS = 8
 _TIME = pa.timestamp("us", tz="UTC")
 _TYPES = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "timestamp": _TIME}
 _ISO = r"^(19|20)\d\d-\d\d-\d\d[T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d)$"
@@ -53,7 +53,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refused)
 _Columns = Mapping[str, pa.Array]
 
 
-class Judged(NamedTuple):
+class Validated(NamedTuple):
     """`good`: the events' fields and the columns of RECORD without the value. `bad`: RECORD and `reasons`, a list of
     strings. The order may differ from that of the records."""
 
@@ -74,14 +74,14 @@ def fetch(records: DataFrame) -> Iterator[pa.Table]:
 
 
 def _fetch(records: DataFrame, step: int, place: int) -> Iterator[pa.Table]:
-    piece = records.where(F.pmod("offset", F.lit(step)) == place) if step > 1 else records
+    part = records.where(F.pmod("offset", F.lit(step)) == place) if step > 1 else records
     try:
-        table = piece.toArrow()
+        table = part.toArrow()
     except (Py4JJavaError, PySparkException) as error:
         if "spark.driver.maxResultSize" not in str(error) or step > 1e6:
             raise
-        for number in range(_PIECES):
-            yield from _fetch(records, step * _PIECES, place + number * step)
+        for number in range(_PARTS):
+            yield from _fetch(records, step * _PARTS, place + number * step)
         return
     yield table
 
@@ -102,8 +102,8 @@ def letters(bad: pa.Table, events: Events) -> list[Record]:
     ]
 
 
-def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
-    """Validates records (columns RECORD) of one topic, like `judged`."""
+def validate(records: pa.Table, events: Events, spark: SparkSession) -> Validated:
+    """Validates records (columns RECORD) of one topic, like `validated`."""
     schema = _schema(events)
     records = records.combine_chunks()
     values = _binary(records["value"])
@@ -112,7 +112,9 @@ def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
     blocks = [rows[start : start + _BLOCK_ROWS] for start in range(0, len(rows), _BLOCK_ROWS)]
     side_by_side = _threads().map if len(blocks) > 1 else map
     parts = [
-        part for found in side_by_side(lambda block: _read(values, block, schema), blocks) for part in found
+        part
+        for results in side_by_side(lambda block: _read(values, block, schema), blocks)
+        for part in results
     ]
     read = np.concatenate([rows for rows, _ in parts]) if parts else rows[:0]
     fields = {
@@ -127,7 +129,7 @@ def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(judging_threads(), thread_name_prefix="judge")
+    return ThreadPoolExecutor(validation_threads(), thread_name_prefix="validate")
 
 
 def _schema(events: Events) -> pa.Schema:
@@ -191,33 +193,35 @@ def _exact(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return column
 
 
-def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: Events) -> Judged:
+def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: Events) -> Validated:
     there = {MISSING + name: pc.field(name).is_valid() for name in fields if name not in events.optional}
     rules = {rule.name: rule.accepts.arrow for rule in events.rules}
-    found = verdict({**there, **rules}, dict(fields) | {"record_timestamp": records["timestamp"]})
+    checked = verdict({**there, **rules}, dict(fields) | {"record_timestamp": records["timestamp"]})
     kept = {name: records[name] for name in RECORD}
-    reasons = pa.chunked_array([found["reasons"]])
-    accepted = found["accepted"]
+    reasons = pa.chunked_array([checked["reasons"]])
+    accepted = checked["accepted"]
     good = pa.table(dict(fields) | {n: c for n, c in kept.items() if n != "value"}).filter(accepted)
-    return Judged(good, pa.table(kept | {"reasons": reasons}).filter(pc.invert(accepted)))
+    return Validated(good, pa.table(kept | {"reasons": reasons}).filter(pc.invert(accepted)))
 
 
-def _odd_ones(records: pa.Table, schema: pa.Schema, events: Events, spark: SparkSession) -> Iterator[Judged]:
+def _odd_ones(
+    records: pa.Table, schema: pa.Schema, events: Events, spark: SparkSession
+) -> Iterator[Validated]:
     """Decides on unusual records, here if it is clear, otherwise with Spark."""
     if not records.num_rows:
         return
-    said = [_fault(value, schema) for value in records["value"].to_pylist()]
-    known = np.array([reason is not None for reason in said])
-    reasons = pa.array([[reason] for reason in said if reason is not None], pa.list_(pa.string()))
-    yield Judged(records.slice(0, 0), records.filter(pa.array(known)).append_column("reasons", reasons))
+    faults = [_fault(value, schema) for value in records["value"].to_pylist()]
+    known = np.array([reason is not None for reason in faults])
+    reasons = pa.array([[reason] for reason in faults if reason is not None], pa.list_(pa.string()))
+    yield Validated(records.slice(0, 0), records.filter(pa.array(known)).append_column("reasons", reasons))
     unsure = records.filter(pa.array(~known))
     if unsure.num_rows:
-        told = judged(spark.createDataFrame(unsure), events)
+        checked = validated(spark.createDataFrame(unsure), events)
         place = [F.col("record")[name].alias(name) for name in RECORD]
         names = schema.names
-        rows = told.select(*names, *place, "accepted", "reasons").toArrow()
+        rows = checked.select(*names, *place, "accepted", "reasons").toArrow()
         good = rows.filter(rows["accepted"]).select([*names, *(name for name in RECORD if name != "value")])
-        yield Judged(good, rows.filter(pc.invert(rows["accepted"])).select([*RECORD, "reasons"]))
+        yield Validated(good, rows.filter(pc.invert(rows["accepted"])).select([*RECORD, "reasons"]))
 
 
 def _fault(value: bytes | None, schema: pa.Schema) -> str | None:
@@ -241,10 +245,10 @@ def _fault(value: bytes | None, schema: pa.Schema) -> str | None:
     return WRONG_TYPE if any(isinstance(event.get(name), dict | list) for name in flat) else None
 
 
-def _joined(first: Judged, *others: Judged) -> Judged:
+def _joined(first: Validated, *others: Validated) -> Validated:
     good = [one.good for one in (first, *others) if one.good.num_rows]
     bad = [one.bad for one in (first, *others) if one.bad.num_rows]
-    return Judged(
+    return Validated(
         pa.concat_tables(table.cast(first.good.schema) for table in [first.good.slice(0, 0), *good]),
         pa.concat_tables(
             table.select([*RECORD, "reasons"]).cast(first.bad.schema)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from examples.kit.accounts import TABLES, accounted, observed
-from examples.kit.events import BATCH_RECORDS, Events, dead_letters, good, judged
+from examples.kit.events import BATCH_RECORDS, Events, dead_letters, good, validated
 from examples.kit.fetched import RECORD
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
@@ -69,12 +69,12 @@ class Sources:
 
     def events(self, events: Events) -> DataFrame:
         """The topic's valid events as a stream: their fields and `record`, see `examples.kit.events`."""
-        found = judged(self._records(events.topic, events.batch_records), events)
-        return good(observed(found, events.topic, F.col("accepted"), F.col("record.timestamp")))
+        rows = validated(self._records(events.topic, events.batch_records), events)
+        return good(observed(rows, events.topic, F.col("accepted"), F.col("record.timestamp")))
 
     def dead_letters(self, events: Events) -> DataFrame:
         """The topic's invalid events as a stream of records."""
-        return dead_letters(judged(self._records(events.topic, None), events), events)
+        return dead_letters(validated(self._records(events.topic, None), events), events)
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Job:
 
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the query that writes the remaining dead letters, with separate names."""
-        found = list(self.queries(sources))
+        queries = list(self.queries(sources))
         apart = [events for events in self.inputs if not events.collected]
         bad = [sources.dead_letters(events) for events in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
             seconds = sources.settings.batches.derive_interval_seconds
             trigger = {"processingTime": f"{seconds:g} seconds"}
-            found.append(Query("dead-letters", lambda: rows, trigger=trigger))
+            queries.append(Query("dead-letters", lambda: rows, trigger=trigger))
         named = [
             replace(
                 query,
@@ -120,7 +120,7 @@ class Job:
                 version=self.version,
                 checkpoint_name=f"{self.name}/{query.name}",
             )
-            for query in found
+            for query in queries
         ]
         collected = len(apart) < len(self.inputs)
         return [accounted(query, sources.spark, sources.store, collected=collected) for query in named]

@@ -122,17 +122,17 @@ class PatternProcessor(StatefulProcessor):
         passed = sorted(row for row in waiting if row[0] <= watermark)
         kept = [row for row in waiting if row[0] > watermark]
         events = [Event(time, id, json.loads(fields)) for time, id, fields in passed]
-        found: list[Match] = []
+        expired: list[Match] = []
         for matcher in self._matchers:
             name = matcher.pattern.name
             begun, matches = matcher.feed(runs.get(name, []), events)
             # Further events at the watermark's time would be late, so this time is over.
             begun, ended = matcher.expire(begun, watermark + 1)
             runs[name] = begun
-            found += matches + ended
+            expired += matches + ended
         self._store(kept, runs)
         self._await(kept, runs)
-        for match in sorted(found, key=lambda match: (match.completed, match.pattern)):
+        for match in sorted(expired, key=lambda match: (match.completed, match.pattern)):
             yield Row(
                 key=key[0],
                 pattern=match.pattern,

@@ -166,8 +166,8 @@ class Matcher:
         for event in events:
             kept, ended = self.expire(kept, event.time)
             matches += ended
-            kept, found = self._take(kept, event)
-            matches += found
+            kept, completed = self._take(kept, event)
+            matches += completed
         return kept, matches
 
     def expire(self, runs: Sequence[Run], now: int) -> tuple[list[Run], list[Match]]:

@@ -84,7 +84,7 @@ class Results:
         wanted = {p: end for p, end in ends.items() if end > places.get(p, 0)}
         if not wanted:
             return []
-        found: list[Message] = []
+        messages: list[Message] = []
         consumer = Consumer(
             {
                 **kafka.client_config(at),
@@ -102,7 +102,7 @@ class Results:
                     fault = record.error()
                     if fault is not None:
                         raise kafka.kafka_error(at, fault)
-                    found.append(_message(record))
+                    messages.append(_message(record))
                 for place in consumer.position([TopicPartition(topic, p) for p in wanted]):
                     places[place.partition] = max(place.offset, places.get(place.partition, 0))
                 if time.monotonic() > deadline:
@@ -111,7 +111,7 @@ class Results:
                     )
         finally:
             consumer.close()
-        return sorted(found, key=lambda m: (m.partition, m.offset))
+        return sorted(messages, key=lambda m: (m.partition, m.offset))
 
 
 def once(messages: Iterable[Message]) -> list[Message]:
@@ -122,13 +122,13 @@ def once(messages: Iterable[Message]) -> list[Message]:
     return list(first.values())
 
 
-def differences(what: str, wanted: Mapping[Any, Hashable], found: Mapping[Any, Hashable]) -> Sequence[str]:
+def differences(what: str, wanted: Mapping[Any, Hashable], actual: Mapping[Any, Hashable]) -> Sequence[str]:
     """Differences between two mappings as text, one line each."""
     lines = []
-    for key in sorted({*wanted, *found}, key=repr):
-        if wanted.get(key) != found.get(key):
+    for key in sorted({*wanted, *actual}, key=repr):
+        if wanted.get(key) != actual.get(key):
             lines.append(
-                f"{what} {key}: should be {wanted.get(key, 'absent')}, is {found.get(key, 'absent')}"
+                f"{what} {key}: should be {wanted.get(key, 'absent')}, is {actual.get(key, 'absent')}"
             )
     return lines
 

@@ -121,7 +121,7 @@ def _runtime(job: Job, home: Home) -> tuple[Runtime, list[Query]]:
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
     for table in home.tables:
-        home.store.ensure(table, table.told(settings))
+        home.store.ensure(table, table.reader_properties(settings))
     queries = job.all_queries(Sources(home.spark, settings, home.store))
     whole = partial(_require_whole, home, queries, known)
     return Runtime(home, queries, record=job.name, require_whole=whole), queries

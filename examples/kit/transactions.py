@@ -123,9 +123,9 @@ class Transactions:
 def _read(settings: KafkaSettings, topic: str) -> dict[bytes, bytes]:
     """The newest committed value of each key."""
     begin, end = kafka.beginning_offsets(settings, topic), kafka.end_offsets(settings, topic)
-    found: dict[bytes, bytes] = {}
+    records: dict[bytes, bytes] = {}
     if begin == end:
-        return found
+        return records
     consumer = Consumer(
         {
             **kafka.client_config(settings),
@@ -146,9 +146,9 @@ def _read(settings: KafkaSettings, topic: str) -> dict[bytes, bytes]:
                 if fault is not None:
                     raise kafka.kafka_error(settings, fault)
                 if key is not None and value is not None:
-                    found[key] = value
+                    records[key] = value
             if time.monotonic() > deadline:
                 raise KafkaError(f"topic {topic!r} cannot be read to its end", "Look at the broker's log.")
     finally:
         consumer.close()
-    return found
+    return records

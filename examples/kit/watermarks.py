@@ -63,7 +63,7 @@ def advance(store: Store, table: Table, batch: DataFrame, commit: Commit, time: 
     batch that runs again must find the earlier watermarks."""
     if store.committed(table, commit.writer) >= commit.number:
         return
-    found = batch.groupBy(
+    newest = batch.groupBy(
         F.col("record.topic").alias("topic"), F.col("record.partition").cast("int").alias("partition")
     ).agg(F.max(time).alias("newest_event_time"))
     known = {
@@ -76,7 +76,7 @@ def advance(store: Store, table: Table, batch: DataFrame, commit: Commit, time: 
             "newest_event_time": max(row["newest_event_time"], known.get(key, row["newest_event_time"])),
             "updated_at": now,
         }
-        for row in found.toArrow().to_pylist()
+        for row in newest.toArrow().to_pylist()
         for key in [(row["topic"], row["partition"])]
     ]
     store.upsert(table, Change(pa.Table.from_pylist(rows, table.arrow_schema)), commit)

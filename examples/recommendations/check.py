@@ -33,14 +33,14 @@ def recount(views: Iterable[tuple[float, str, str]], gap: timedelta) -> dict[tup
     seconds, visitors, items = zip(*views, strict=True)
     with duckdb.connect() as database:
         database.register("made", pa.table({"second": seconds, "visitor": visitors, "item": items}))
-        found = database.execute(_SQL, {"gap": int(gap.total_seconds()), "most": MOST_ITEMS}).fetchall()
-    return {(item, also): sessions for item, also, sessions in found}
+        pairs = database.execute(_SQL, {"gap": int(gap.total_seconds()), "most": MOST_ITEMS}).fetchall()
+    return {(item, also): sessions for item, also, sessions in pairs}
 
 
-def differences(found: Pairs, expected: Pairs) -> list[str]:
+def differences(actual: Pairs, expected: Pairs) -> list[str]:
     """One line per pair whose count differs."""
     return [
-        f"{item} with {also}: found {found.get((item, also), 0)}, recounted {expected.get((item, also), 0)}"
-        for item, also in sorted(found.keys() | expected.keys())
-        if found.get((item, also), 0) != expected.get((item, also), 0)
+        f"{item} with {also}: found {actual.get((item, also), 0)}, recounted {expected.get((item, also), 0)}"
+        for item, also in sorted(actual.keys() | expected.keys())
+        if actual.get((item, also), 0) != expected.get((item, also), 0)
     ]

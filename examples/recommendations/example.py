@@ -42,8 +42,8 @@ def show(results: Results) -> Iterator[str]:
 
 def check(load: Load, results: Results) -> Iterator[str]:
     """The table's counts against the recount."""
-    found = {(row["item"], row["also"]): row["sessions"] for row in results.table(CO_VISITS).to_pylist()}
-    yield from differences(found, recount(views(load), GAP))
+    pairs = {(row["item"], row["also"]): row["sessions"] for row in results.table(CO_VISITS).to_pylist()}
+    yield from differences(pairs, recount(views(load), GAP))
 
 
 EXAMPLE = Example("examples.recommendations", job(), events, show, check, rate=500.0)

@@ -66,7 +66,7 @@ def join(sessions: Iterable[Session], gap: timedelta) -> list[Session]:
 
 
 def co_visits(changes: DataFrame) -> DataFrame:
-    """What changed sessions (`items`, `_change_type`) do to the counts: `item`, `also`, `sessions` (may be
+    """The effect of changed sessions (`items`, `_change_type`) on the counts: `item`, `also`, `sessions` (may be
     negative, never 0). An item's pair with itself counts the sessions that it is in."""
     sign = F.coalesce(
         *(F.when(F.col("_change_type") == kind, F.lit(value)) for kind, value in CHANGES.items())

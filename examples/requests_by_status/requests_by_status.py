@@ -19,7 +19,7 @@ TABLE = Table(
     expects=(
         Expectation("requested", column("requests") >= 1, "requests", "A row has at least one request."),
     ),
-    made=lambda meaning: COUNTS,
+    aggregation=lambda meaning: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

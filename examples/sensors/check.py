@@ -70,7 +70,7 @@ def time_windows(sent: Iterable[Reading]) -> tuple[dict[Key, Window], float]:
 
 def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, float]]:
     """Readings and their sum by (kind, sensor, number)."""
-    found: dict[tuple[str, str, int], tuple[int, float]] = {}
+    results: dict[tuple[str, str, int], tuple[int, float]] = {}
     values: defaultdict[str, list[float]] = defaultdict(list)
     still: defaultdict[str, list[float]] = defaultdict(list)
     moves: Counter[str] = Counter()
@@ -79,13 +79,13 @@ def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, 
         seen = len(values[sensor])
         if seen % EVERY == 0:
             last = values[sensor][-LAST:]
-            found["last_100", sensor, seen] = len(last), _total(last)
+            results["last_100", sensor, seen] = len(last), _total(last)
         if still[sensor] and abs(value - still[sensor][0]) > THRESHOLD:
             moves[sensor] += 1
-            found["moved", sensor, moves[sensor]] = len(still[sensor]), _total(still[sensor])
+            results["moved", sensor, moves[sensor]] = len(still[sensor]), _total(still[sensor])
             still[sensor] = []
         still[sensor].append(value)
-    return found
+    return results
 
 
 def check(load: Load, results: Results) -> Iterator[str]:
@@ -99,7 +99,11 @@ def check(load: Load, results: Results) -> Iterator[str]:
             key: (len(w.values), _total(w.values), w.late, _final(key, watermark))
             for key, w in windows.items()
         },
-        {_key(row): (*_found(row), row["late"], row["final"]) for row in rows if row["kind"] != "processing"},
+        {
+            _key(row): (*_latest(row), row["late"], row["final"])
+            for row in rows
+            if row["kind"] != "processing"
+        },
     )
     # The processing time of a reading is unknown, but each reading must be in exactly one window.
     totals: Counter[str] = Counter()
@@ -111,7 +115,7 @@ def check(load: Load, results: Results) -> Iterator[str]:
         "sequence",
         sequences(sent),
         {
-            (row["kind"], row["sensor"], row["number"]): _found(row)
+            (row["kind"], row["sensor"], row["number"]): _latest(row)
             for row in results.table(SEQUENCES).to_pylist()
         },
     )
@@ -122,7 +126,7 @@ def _total(values: list[float]) -> float:
     return round(fsum(values), 2)
 
 
-def _found(row: dict[str, Any]) -> tuple[int, float]:
+def _latest(row: dict[str, Any]) -> tuple[int, float]:
     return row["readings"], round(row["average"] * row["readings"], 2)
 
 

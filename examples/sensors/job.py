@@ -27,9 +27,9 @@ def write_averages(store: Store, batch: DataFrame, commit: Commit) -> None:
     readings = with_watermark(batch, known).persist()
     try:
         if store.committed(AVERAGES, commit.writer) < commit.number:
-            found = readings.groupBy("record.partition").agg(F.max("event_time")).collect()
+            rows = readings.groupBy("record.partition").agg(F.max("event_time")).collect()
             reached = watermark(
-                known, {partition: time.astimezone(UTC) for partition, time in found}, READINGS.partitions
+                known, {partition: time.astimezone(UTC) for partition, time in rows}, READINGS.partitions
             )
             incoming = averages(readings, datetime.now(UTC)).toArrow()
             existing = store.read(AVERAGES, touched(incoming))

@@ -1,4 +1,4 @@
-"""What the sensors send."""
+"""The topic of the sensors' readings."""
 
 from __future__ import annotations
 

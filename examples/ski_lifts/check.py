@@ -52,11 +52,11 @@ def check(load: Load, results: Results) -> Iterator[str]:
     yield from differences(
         "rides", windows, {(row["lift"], row["window_start"].timestamp()): row["rides"] for row in rows}
     )
-    found = Counter(
+    rides = Counter(
         (ride["lift"], ride["pass"], datetime.fromisoformat(ride["event_time"]).timestamp())
         for ride in (json.loads(message.value) for message in once(results.messages(LATE_RIDES)))
     )
-    yield from differences("late ride", late, found)
+    yield from differences("late ride", late, rides)
 
 
 def show(results: Results) -> Iterator[str]:

@@ -72,7 +72,7 @@ def queries(sources: Sources) -> Sequence[Query]:
 
 
 def _units_since(store: Store, changed: pa.Table) -> pa.Table:
-    """What was sold of products since the time for which the catalogue now says something else."""
+    """The sales of products since the time from which on their catalogue entry has changed."""
     where: list[list[Condition]] = [
         [("product", "=", row["product"]), ("minute", ">=", row["valid_from"])] for row in changed.to_pylist()
     ]

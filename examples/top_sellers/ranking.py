@@ -18,7 +18,7 @@ PERIODS = {"hour": "h", "day": "D"}
 
 @dataclass(frozen=True)
 class Touched:
-    """What a batch may have changed: totals of `products` on `days` (their midnights, UTC)."""
+    """The rows that a batch may have changed: totals of `products` on `days` (their midnights, UTC)."""
 
     products: frozenset[str]
     days: frozenset[datetime]
@@ -38,7 +38,7 @@ class Touched:
 
 
 def touched(sold: pa.Table, repriced: pa.Table) -> Touched:
-    """What follows from units sold in this batch and from all units of products since their catalogue changed."""
+    """The rows that depend on units sold in this batch, or on products whose catalogue entry changed."""
     minutes: Iterable[datetime] = [*sold["minute"].to_pylist(), *repriced["minute"].to_pylist()]
     days = {m.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for m in minutes}
     return Touched(
@@ -47,7 +47,7 @@ def touched(sold: pa.Table, repriced: pa.Table) -> Touched:
 
 
 def totals(units: pa.Table, catalogue: pa.Table) -> pa.Table:
-    """Units per minute to rows of TOTALS, priced by what the catalogue said for that minute."""
+    """Units per minute to rows of TOTALS, priced by the catalogue of that minute."""
     prices = catalogue.to_pandas().sort_values("valid_from")
     sold = pd.merge_asof(
         units.to_pandas().sort_values("minute"),
@@ -57,12 +57,12 @@ def totals(units: pa.Table, catalogue: pa.Table) -> pa.Table:
         by="product",
     )
     sold["revenue_cents"] = sold["units"] * sold["price_cents"].fillna(0).astype("int64")
-    found = []
+    parts = []
     for period, unit in PERIODS.items():
         window = sold["minute"].dt.floor(unit).rename("window_start")
         sums = sold.groupby([window, "product"])[["units", "revenue_cents"]].sum().reset_index()
-        found.append(sums.assign(period=period))
-    return _rows(pd.concat(found), TOTALS)
+        parts.append(sums.assign(period=period))
+    return _rows(pd.concat(parts), TOTALS)
 
 
 def top_ten(totals: pa.Table, catalogue: pa.Table) -> pa.Table:

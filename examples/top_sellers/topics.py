@@ -1,4 +1,4 @@
-"""What the shop sends: sales, and what its catalogue says of its products."""
+"""The shop's topics: sales, and the catalogue of its products."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ def recount(mentions: Iterable[tuple[int, str]], definition: Definition) -> list
     return [Trend(*row) for row in rows]
 
 
-def differences(found: Iterable[Trend], expected: Iterable[Trend]) -> list[str]:
+def differences(actual: Iterable[Trend], expected: Iterable[Trend]) -> list[str]:
     """One line per trend that is missing, unexpected or has other numbers; floats may differ by rounding."""
-    ours = {(trend.end, trend.rank): trend for trend in found}
+    ours = {(trend.end, trend.rank): trend for trend in actual}
     theirs = {(trend.end, trend.rank): trend for trend in expected}
     return [
         f"window to minute {key[0]}, rank {key[1]}: found {ours.get(key)}, recounted {theirs.get(key)}"

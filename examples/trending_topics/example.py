@@ -41,10 +41,10 @@ def show(results: Results) -> Iterator[str]:
 
 def check(load: Load, results: Results) -> Iterator[str]:
     """The table's trends against the recount. The sketches must have had room, so that both are exact."""
-    found = results.table(TRENDS).sort_by([("window_end", "ascending")]).to_pylist()
+    rows = results.table(TRENDS).sort_by([("window_end", "ascending")]).to_pylist()
     trends = [
         Trend(int(row["window_end"].timestamp()) // 60, *(row[name] for name in Trend._fields[1:]))
-        for row in found
+        for row in rows
     ]
     yield from differences(trends, recount(mentions(load), Definition()))
     wrong = sum(results.table(MINUTES)["error"].to_pylist())

@@ -20,7 +20,7 @@ from tidemark.stream.query import Query
 
 MESSAGES = Events("messages", "id string, author string, event_time timestamp, text string")
 
-# Topics that a minute's sketch tells apart without error, at about 30 bytes each.
+# Topics that a minute's sketch counts without error, at about 30 bytes each.
 TRACKED = 12_000
 
 MINUTES = Table(
@@ -110,14 +110,14 @@ def count(store: Store, incoming: pa.Table, commit: Commit) -> None:
 
 
 def rank(store: Store, minutes: Iterable[datetime], definition: Definition, commit: Commit) -> None:
-    """Computes anew the windows that depend on these minutes; writes the rows that are different then."""
+    """Recomputes the windows that depend on these minutes, and writes the rows that have changed."""
     if store.committed(TRENDS, commit.writer) >= commit.number:
         return
     ends = window_ends(map(_number, minutes), definition)
-    found = {(t.end, t.rank): t for t in _trends(store, ends, definition)}
+    ranked = {(t.end, t.rank): t for t in _trends(store, ends, definition)}
     before = {(t.end, t.rank): t for t in read_trends(store, _ranges("window_end", ends))}
-    changed = [trend for key, trend in found.items() if before.get(key) != trend]
-    gone = [trend for key, trend in before.items() if key not in found]
+    changed = [trend for key, trend in ranked.items() if before.get(key) != trend]
+    gone = [trend for key, trend in before.items() if key not in ranked]
     store.upsert(TRENDS, Change(_rows(changed), _rows(gone)), commit)
 
 
@@ -154,9 +154,9 @@ def _ranges(column: str, minutes: Sequence[int]) -> Where:
     return [[(column, ">=", _time(group[0])), (column, "<=", _time(group[-1]))] for group in groups]
 
 
-def _rows(found: Sequence[Trend]) -> pa.Table:
+def _rows(trends: Sequence[Trend]) -> pa.Table:
     now = datetime.now(UTC)
-    rows = [{**trend._asdict(), "window_end": _time(trend.end), "updated_at": now} for trend in found]
+    rows = [{**trend._asdict(), "window_end": _time(trend.end), "updated_at": now} for trend in trends]
     return pa.Table.from_pylist(rows, TRENDS.arrow_schema)
 
 

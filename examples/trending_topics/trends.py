@@ -21,7 +21,7 @@ class Definition:
     A window of `window` minutes ends at every `slide`. A topic is looked at when it has at least `floor`
     messages in the window. Its baseline is the exponentially decayed mean over the `history` minutes before
     the window, of which each `half_life` counts half; a window with fewer than `least_history` known
-    minutes before it is not judged. The `top` highest scores of at least `least_score` are kept.
+    minutes before it is not scored. The `top` highest scores of at least `least_score` are kept.
     """
 
     window: int = 10
@@ -77,15 +77,15 @@ def trends(minutes: Minutes, end: int, definition: Definition) -> list[Trend]:
     if not present:
         return []
     weights = [d.weight(start - minute) for minute in past]
-    judged = []
+    scored = []
     for topic in _frequent(present, d.floor):
         messages = sum(sketch.get_estimate(topic) for sketch in present)
         if messages < d.floor:
             continue
         known = sum(w * minutes[m].get_estimate(topic) for w, m in zip(weights, past, strict=True))
         expected = d.window * known / sum(weights)
-        judged.append((score(messages, expected), topic, messages, expected))
-    best = sorted((j for j in judged if j[0] >= d.least_score), key=lambda j: (-j[0], j[1]))[: d.top]
+        scored.append((score(messages, expected), topic, messages, expected))
+    best = sorted((j for j in scored if j[0] >= d.least_score), key=lambda j: (-j[0], j[1]))[: d.top]
     return [
         Trend(end, rank, topic, messages, expected, value)
         for rank, (value, topic, messages, expected) in enumerate(best, 1)

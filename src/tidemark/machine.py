@@ -44,7 +44,7 @@ def shuffle_partitions(settings: SparkSettings) -> int:
     return settings.shuffle_partitions or (_few() if settings.is_local else 8)
 
 
-def judging_threads() -> int:
+def validation_threads() -> int:
     """One per core, at most four: half of their work holds Python's lock."""
     return _few()
 

@@ -1,6 +1,6 @@
 """The composition root: the home of a pipeline, and its flows. The only module that imports the layers.
 
-Streams and rebuilds need Spark, and are imported when they are asked for. The recipes do not need it.
+Streams and rebuilds need Spark, and are imported on first use. The recipes do not need it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Pipeline(Home):
 
     def validation(self, *, again: bool = False) -> Vectorized:
         """Turns lines into validated lines; `again` those of bronze. Raises as `key`."""
-        return requests.judging(self._knowledge, self._masking, again=again)
+        return requests.validation(self._knowledge, self._masking, again=again)
 
     def no_lines(self, validation: Vectorized) -> pa.Table:
         """No lines, with the columns that a validation needs."""
@@ -130,15 +130,15 @@ class Pipeline(Home):
         """How the tables with one row per line, and the tables with `now` that are made of accepted lines, are made of
         lines. Raises as `key`."""
         graph = self.graph
-        made = self._aggregations(graph.now)
+        aggregations = self._aggregations(graph.now)
         return Recipe(
             name=REQUESTS,
             work=Work(
-                judge=validation,
+                validation=validation,
                 appends=[(table, PARTS_OF_LINES[table.lines]) for table in graph.appends],
-                aggregations={table.name: (each, PARTS_OF_LINES["accepted"]) for table, each in made},
+                aggregations={table.name: (each, PARTS_OF_LINES["accepted"]) for table, each in aggregations},
             ),
-            upserts=made,
+            upserts=aggregations,
             clocks=SITES.name,
             accounted=True,
         )
@@ -146,12 +146,12 @@ class Pipeline(Home):
     @cached_property
     def activity(self) -> Recipe:
         """How the other tables are made of the rows of silver.requests."""
-        made = self._aggregations(self.graph.later)
-        aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in made}
+        later = self._aggregations(self.graph.later)
+        aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in later}
         return Recipe(
             name=ACTIVITY,
             work=Work(aggregations={**aggregations, _CLOCKS: (SiteClocks(), ALL)}),
-            upserts=made,
+            upserts=later,
             clocks=_CLOCKS,
             known=partial(_known_newest, self.store),
             followers=followers_of(self),
@@ -204,7 +204,7 @@ class Pipeline(Home):
         return masking
 
     def _aggregations(self, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
-        return [(table, table.made(self.settings.meaning)) for table in tables if table.made]
+        return [(table, table.aggregation(self.settings.meaning)) for table in tables if table.aggregation]
 
 
 def _known_newest(store: Store, sites: Sequence[str]) -> Newest:

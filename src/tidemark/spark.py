@@ -152,7 +152,7 @@ def spark_session(
 
 
 def java_ended() -> PlatformError | None:
-    """The error that tells how the Java process of this process's session has ended; None while it runs, or where this
+    """An error that describes how the Java process of this process's session has ended; None while it runs, or if this
     process did not start it."""
     process = getattr(SparkContext._gateway, "proc", None)
     return driver.ended(process) if process else None

@@ -35,7 +35,7 @@ from tidemark.figures.query import (
     greatest,
     query,
 )
-from tidemark.figures.question import Asked
+from tidemark.figures.question import Parameters
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS
@@ -54,11 +54,11 @@ FUNNEL = Declared({"funnels": {"f": {"steps": ["/a*", "/*"], "scope": "visitor"}
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of two sites."""
-    made = tmp_path_factory.mktemp("home")
+    directory = tmp_path_factory.mktemp("home")
     rows = lakehouse.requests()
-    lakehouse.build(made, rows)
-    lakehouse.write(made, "bronze.access_log", [line_of(row) for row in rows])
-    return made
+    lakehouse.build(directory, rows)
+    lakehouse.write(directory, "bronze.access_log", [line_of(row) for row in rows])
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +71,13 @@ def reader(home: Path) -> Reader:
 def test_a_report_of_all_sites_is_of_those_that_a_role_may_see(
     reader: Reader, name: str, filters: tuple[str, ...]
 ) -> None:
-    asked = Asked(FUNNEL, name="f")
+    parameters = Parameters(FUNNEL, name="f")
     chosen = filters_of(filters)
 
     def report(right: Right, site: str | None) -> Any:
         rows = Direct(permitted(reader, right))
-        found = REPORTS[name](rows, Selection(site, filters=chosen), asked).json
-        return {key: value for key, value in found.items() if key != "suspected"}
+        result = REPORTS[name](rows, Selection(site, filters=chosen), parameters).json
+        return {key: value for key, value in result.items() if key != "suspected"}
 
     of_site = report(EVERYTHING, MINE)
     assert report(VIEWER, None) == report(VIEWER, MINE) == report(ANALYST, None) == of_site
@@ -89,7 +89,7 @@ def test_a_report_of_all_sites_is_of_those_that_a_role_may_see(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "wanted",
     [
         query("silver/requests", ["event_time", "path"], limit=1),
         query("silver/requests", {"address": "client_ip", "n": count()}, group_by=["address"]),
@@ -103,18 +103,18 @@ def test_a_report_of_all_sites_is_of_those_that_a_role_may_see(
     ],
     ids=repr,
 )
-def test_nobody_is_shown_to_a_viewer(reader: Reader, asked: Query) -> None:
+def test_nobody_is_shown_to_a_viewer(reader: Reader, wanted: Query) -> None:
     with pytest.raises(ForbiddenError):
-        permitted(reader, Right("viewer")).arrow(asked)
-    if asked.table != "quality/access":
-        Permitted(reader, ANALYST).permitted(asked)
+        permitted(reader, Right("viewer")).arrow(wanted)
+    if wanted.table != "quality/access":
+        Permitted(reader, ANALYST).permitted(wanted)
 
 
 def test_single_requests_and_their_lines_are_an_analysts(reader: Reader) -> None:
     rows = Direct(permitted(reader, ANALYST))
-    found = drill.newest(rows, Selection())
-    assert set(found["site"]) == {MINE}
-    assert drill.line(rows, found.iloc[0]) is not None
+    result = drill.newest(rows, Selection())
+    assert set(result["site"]) == {MINE}
+    assert drill.line(rows, result.iloc[0]) is not None
     # Another site's line is not there for those who know where it is.
     other = drill.newest(Direct(reader), Selection(OTHER)).iloc[0]
     assert drill.line(Direct(reader), other) is not None and drill.line(rows, other) is None
@@ -131,44 +131,44 @@ def test_a_condition_on_another_table_is_of_the_same_sites(reader: Reader) -> No
         Exists("silver/sessions", (("start_time", "<=", "event_time"),), elsewhere),
         AnyOf((HasElement("site", "silver/session_steps", "steps", (Where("path", "!=", ""),), elsewhere),)),
     ):
-        asked = query(
+        wanted = query(
             "silver/requests", {"n": count(), "visitors": distinct_values("visitor_id")}, [condition]
         )
-        assert permitted(reader, VIEWER).arrow(asked)["n"].to_pylist() == [0]
+        assert permitted(reader, VIEWER).arrow(wanted)["n"].to_pylist() == [0]
 
 
 def test_tables_of_all_sites_are_closed_to_those_who_see_some(reader: Reader, home: Path) -> None:
     lakehouse.write(home, "quality.progress", [{"flow": "requests", "batch_id": 1, "rows": 5}])
     mine = permitted(reader, ANALYST)
     assert mine.arrow(query("quality/progress", ["flow", "recorded_at"])).num_rows == 1
-    for asked in (
+    for wanted in (
         query("quality/progress", ["rows"]),
         query("quality/progress", ["flow"], [Where("rows", ">", 3)]),
     ):
         with pytest.raises(ForbiddenError):
-            mine.arrow(asked)
-        assert permitted(reader, Right("viewer")).arrow(asked).num_rows == 1
+            mine.arrow(wanted)
+        assert permitted(reader, Right("viewer")).arrow(wanted).num_rows == 1
 
 
 def test_what_is_remembered_for_one_right_answers_nobody_with_another(reader: Reader) -> None:
     rights = [EVERYTHING, Right("viewer"), VIEWER, ANALYST, Right.of("viewer", [MINE, OTHER])]
     assert len({permitted(reader, right).label for right in rights}) == len(rights)
-    asked = query("silver/requests", ["path"], order_by=["path"])
-    assert len(data.rows_of(permitted(reader, ANALYST))(asked)) < len(data.rows_of(reader)(asked))
+    wanted = query("silver/requests", ["path"], order_by=["path"])
+    assert len(data.rows_of(permitted(reader, ANALYST))(wanted)) < len(data.rows_of(reader)(wanted))
     with pytest.raises(ForbiddenError):
-        data.rows_of(permitted(reader, VIEWER))(asked)
+        data.rows_of(permitted(reader, VIEWER))(wanted)
 
 
 def test_no_page_says_that_its_rows_are_only_counted() -> None:
     for path in (ROOT / "app").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            asked = isinstance(node, ast.Call) and ast.unparse(node.func) in ("query", "Query", "replace")
-            assert not (asked and "counted" in {each.arg for each in node.keywords}), path
+            is_query = isinstance(node, ast.Call) and ast.unparse(node.func) in ("query", "Query", "replace")
+            assert not (is_query and "counted" in {each.arg for each in node.keywords}), path
             assert not (isinstance(node, ast.Attribute) and node.attr == "coded"), path
 
 
-def test_definitions_of_another_site_are_not_told() -> None:
-    found = Declared(
+def test_definitions_of_another_site_are_not_shown() -> None:
+    declared = Declared(
         {
             "goals": {
                 "mine": {"path": "/a", "site": MINE},
@@ -179,13 +179,13 @@ def test_definitions_of_another_site_are_not_told() -> None:
             "funnels": {"f": {}},
         }
     )
-    kept = of_right(found, VIEWER)
+    kept = of_right(declared, VIEWER)
     assert [sorted(kept.of(kind)) for kind in ("goals", "sites", "funnels")] == [
         ["all", "mine"],
         [MINE],
         ["f"],
     ]
-    assert of_right(found, EVERYTHING) == found
+    assert of_right(declared, EVERYTHING) == declared
 
 
 def shown(page: AppTest) -> str:

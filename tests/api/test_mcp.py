@@ -40,9 +40,9 @@ def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Server:
     for back in (2, 1):
         noon = (datetime.now(UTC) - timedelta(days=back)).replace(hour=12, minute=0, second=0, microsecond=0)
         failed = [("/favicon.ico", None)] * 2 + [("/old-prices", WRONG)] * (10 if back == 1 else 0)
-        asked = [usual] * 20 + [usual | missing | {"path": p, "referrer": r} for p, r in failed]
+        sent = [usual] * 20 + [usual | missing | {"path": p, "referrer": r} for p, r in failed]
         rows += [proto | each | {"event_time": noon + timedelta(minutes=i), "visitor_id": f"visitor {i}"}
-                 for i, each in enumerate(asked)]  # fmt: skip
+                 for i, each in enumerate(sent)]  # fmt: skip
     rows = [row | {"offset": i, "kafka_timestamp": row["event_time"]} for i, row in enumerate(rows)]
     lakehouse.build(home, rows, datetime.now(UTC))
     lakehouse.write(home, "bronze.access_log", [line_of(row) for row in rows])

@@ -160,7 +160,7 @@ def test_a_mail_has_the_figures_of_the_reports(home: Path, every: periods.Every)
     reader = permitted(DeltaReader(home), Right.of("viewer", [site] if site else []))
     rows = rows_of(reader)
 
-    def asked(of: str, period: periods.Period = period, **own: list[str]) -> dict[str, Any]:
+    def parameters(of: str, period: periods.Period = period, **own: list[str]) -> dict[str, Any]:
         values = {
             "from": [period.start.isoformat()],
             "to": [period.end.isoformat()],
@@ -175,28 +175,28 @@ def test_a_mail_has_the_figures_of_the_reports(home: Path, every: periods.Every)
     figures = next(each for each in mail.text.split("\n\n") if each.startswith("  Visitors"))
     in_html = re.findall(r">([^<>]+)<", unescape(mail.html.replace("\n", "")))
     for name, (of, figure, kind) in IN_MAIL.items():
-        change = Change(*(asked(of, each)[figure] for each in (period, period.before)))
+        change = Change(*(parameters(of, each)[figure] for each in (period, period.before)))
         value, moved = words.value(Figure(name, change, kind)), words.change(change, kind)
         assert f"  {name:<20}{value:>12}  {moved}".rstrip() in figures.splitlines()
         assert (name, value) in pairwise(in_html)
-    failed = sum(row["requests"] for row in asked("errors")["rows"])
+    failed = sum(row["requests"] for row in parameters("errors")["rows"])
     assert re.search(rf"Failed requests +{failed:,}( |$)", figures, re.MULTILINE)
 
     for heading, (of, label, count) in LISTED.items():
-        listed = asked(of)["rows"][:MOST_ROWS]
+        listed = parameters(of)["rows"][:MOST_ROWS]
         expected = [
             (words.label(heading, Row(label.format(**row), 0, Change(None, None))), f"{row[count]:,}")
             for row in listed
         ]
-        found = [LISTED_ROW.fullmatch(line.strip()) for line in shown[heading]]
-        assert [each and each.groups() for each in found] == expected
+        matches = [LISTED_ROW.fullmatch(line.strip()) for line in shown[heading]]
+        assert [each and each.groups() for each in matches] == expected
         assert set(expected) <= set(pairwise(in_html))
     [(title, moved)] = [each for each in shown.items() if each[0].startswith("What moved most: Pageviews")]
-    explained = asked("explain", name=["pageviews"])
+    explained = parameters("explain", name=["pageviews"])
     assert title.endswith(words.change(Change(explained["now"], explained["before"])))
     known = {f"  {': '.join(words.moved(SimpleNamespace(**row)))}" for row in explained["rows"]}
     assert moved and set(moved) <= known
-    began = [row for row in asked("alerts")["alerts"] if row["window_start"] >= period.start.isoformat()]
+    began = [row for row in parameters("alerts")["alerts"] if row["window_start"] >= period.start.isoformat()]
     assert ("Began in this period" in shown) == bool(began)
 
 

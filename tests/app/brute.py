@@ -27,20 +27,20 @@ def depth(walk: Walk, steps: Sequence[str], within: int | None, end: int | None)
 
 def chains(walk: Walk, steps: Sequence[str], within: int, end: int) -> Iterator[tuple[int, ...]]:
     """All chains of pageviews that take the first steps, as places in the walk."""
-    made: list[tuple[int, ...]] = [(i,) for i, (at, _) in enumerate(walk) if at < end]
-    made = [chain for chain in made if matches(steps[0], walk[chain[0]][1])]
+    grown: list[tuple[int, ...]] = [(i,) for i, (at, _) in enumerate(walk) if at < end]
+    grown = [chain for chain in grown if matches(steps[0], walk[chain[0]][1])]
     for step in steps[1:]:
-        yield from made
-        made = [
+        yield from grown
+        grown = [
             (*chain, i)
-            for chain in made
+            for chain in grown
             for i in range(chain[-1] + 1, len(walk))
             if walk[i][0] - walk[chain[0]][0] <= within and matches(step, walk[i][1])
         ]
-    yield from made
+    yield from grown
 
 
 def deepest(walk: Walk, steps: Sequence[str], within: int, end: int) -> tuple[int, ...]:
     """Of the longest chains, the one that is done first and begun last; empty if there is none."""
-    found = sorted(chains(walk, steps, within, end), key=lambda chain: (-len(chain), chain[-1], -chain[0]))
-    return found[0] if found else ()
+    ordered = sorted(chains(walk, steps, within, end), key=lambda chain: (-len(chain), chain[-1], -chain[0]))
+    return ordered[0] if ordered else ()

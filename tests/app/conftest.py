@@ -19,8 +19,8 @@ from tidemark.figures.rows import Direct
 def _packages_scanned_once() -> Iterator[None]:
     """Each run of a page looks through all installed packages for components, which takes longer than most pages."""
     with pytest.MonkeyPatch.context() as patch:
-        found = functools.cache(manifest_scanner.scan_component_manifests)
-        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        scan = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", scan)
         yield
 
 

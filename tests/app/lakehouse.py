@@ -129,14 +129,16 @@ def build(
     )
     newest = dict.fromkeys(lines["site"].to_pylist(), newest_time)
     _write(home, silver, lines)
-    made_of = {silver.name: lines}
+    rows_of = {silver.name: lines}
     for table in sorted(tables.values(), key=lambda table: table.follows):
-        if table.made is None or table.package:
+        if table.aggregation is None or table.package:
             continue
-        made = table.made(settings.meaning).at(newest)
-        source = made_of[table.reads].select(list(made.needs))
-        made_of[table.name] = made.combine(table.arrow_schema.empty_table(), made.partial(source)).rows
-        _write(home, table, made_of[table.name], table.told(settings))
+        aggregation = table.aggregation(settings.meaning).at(newest)
+        source = rows_of[table.reads].select(list(aggregation.needs))
+        rows_of[table.name] = aggregation.combine(
+            table.arrow_schema.empty_table(), aggregation.partial(source)
+        ).rows
+        _write(home, table, rows_of[table.name], table.reader_properties(settings))
     return lines.to_pandas()
 
 
@@ -146,9 +148,9 @@ def write(home: Path, name: str, rows: list[dict[str, Any]]) -> None:
     _write(home, table, pa.Table.from_pylist(rows, table.arrow_schema))
 
 
-def _write(home: Path, table: Table, rows: pa.Table, told: dict[str, str] | None = None) -> None:
+def _write(home: Path, table: Table, rows: pa.Table, properties: dict[str, str] | None = None) -> None:
     path = home.joinpath("tables", *table.name.split("."))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_deltalake(str(path), rows.select(table.column_names), mode="overwrite")
-    if told:
-        DeltaTable(str(path)).alter.set_table_properties(told, raise_if_not_exists=False)
+    if properties:
+        DeltaTable(str(path)).alter.set_table_properties(properties, raise_if_not_exists=False)

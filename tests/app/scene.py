@@ -201,10 +201,10 @@ def _quality(home: Path, now: datetime, days: float, requests: list[Request], pi
     tables.write(home, "quality/sites", sites)
     tables.write(home, "gold/formats", _formats(requests))
     _others(home, now, days, pick)
-    _told(home, now)
+    _with_alerts(home, now)
 
 
-def _told(home: Path, now: datetime) -> None:
+def _with_alerts(home: Path, now: datetime) -> None:
     """A rule and what it fired, notes, and reported days that late lines changed."""
     hour, site = timedelta(hours=1), "www.example.com"
     rule = {

@@ -53,4 +53,4 @@ def table(at: AppTest, *columns: str) -> Any:
 def listed(at: AppTest, panel: str) -> list[str]:
     """The values of a top list, such as `overview-pages_panel`, in its order."""
     lists = [json.loads(e.proto.json) for e in at.get("bidi_component") if f"-top-{panel}" in e.proto.id]
-    return [row["label"] for found in lists for row in found["rows"]]
+    return [row["label"] for one in lists for row in one["rows"]]

@@ -66,8 +66,8 @@ def write(home: Path, table: str, rows: Iterable[dict[str, Any]], mode: str = "o
     new = not path.exists()
     write_deltalake(str(path), pa.Table.from_pylist(filled, schema), mode=mode)
     if new:
-        told = DECLARED[table].told(Settings())
-        DeltaTable(str(path)).alter.set_table_properties(told, raise_if_not_exists=False)
+        properties = DECLARED[table].reader_properties(Settings())
+        DeltaTable(str(path)).alter.set_table_properties(properties, raise_if_not_exists=False)
 
 
 def sketch(visitors: Iterable[str]) -> bytes:

@@ -96,7 +96,7 @@ def test_rules_and_what_fired(home: Path) -> None:
         ["errors", "quiet", "? unknown", "–", "10.0%", "mailto, $OPS"],
         ["errors", "blog", "✓ ok", "0.0%", "10.0%", "mailto, $OPS"],
     ]
-    assert rules[3][0] == "new" and rules[3][2] == "… not judged yet"
+    assert rules[3][0] == "new" and rules[3][2] == "… not evaluated yet"
     fired = table(page, "rule", "site", "state", "why", "lasted", "delivery").values.tolist()
     assert fired[0][:5] == ["errors", "shop", "■ ended", "5xx 100.0%, bound 10.0%", "15 min"]
     assert fired[0][5].startswith("ended: target 1 (mailto), ")

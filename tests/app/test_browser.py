@@ -170,11 +170,11 @@ def press(browser: webdriver.Chrome, label: str) -> None:
 def choose(browser: webdriver.Chrome, label: str, option: str) -> None:
     """Chooses from a list of the bar."""
     browser.find_element(By.CSS_SELECTOR, f"[aria-label*='{label}']").click()
-    found = wait(
+    result = wait(
         lambda: browser.find_elements(By.XPATH, f"//*[@role='option'][normalize-space()='{option}']")
     )
-    assert found, text(browser)
-    found[0].click()
+    assert result, text(browser)
+    result[0].click()
 
 
 def cells(browser: webdriver.Chrome) -> str:
@@ -246,7 +246,7 @@ def background(browser: webdriver.Chrome) -> int:
 
 def too_wide(browser: webdriver.Chrome) -> list[Any]:
     """By how many pixels the page can be scrolled sideways, and what is not within its width."""
-    found: list[Any] = browser.execute_script(
+    result: list[Any] = browser.execute_script(
         """const main = document.querySelector('[data-testid="stMain"]');
            const limit = document.documentElement.clientWidth;
            const over = [...main.querySelectorAll('[data-testid="stColumn"], [data-testid="stMetric"], '
@@ -255,7 +255,7 @@ def too_wide(browser: webdriver.Chrome) -> list[Any]:
              .map(e => e.dataset.testid || e.innerText);
            return [main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - limit, over]"""
     )
-    return found
+    return result
 
 
 def violations(browser: webdriver.Chrome, rules: Sequence[str] = ()) -> list[Any]:
@@ -265,7 +265,7 @@ def violations(browser: webdriver.Chrome, rules: Sequence[str] = ()) -> list[Any
     again."""
     if not browser.execute_script("return 'axe' in window"):
         browser.execute_script(AXE)
-    found: list[Any] = browser.execute_async_script(
+    result: list[Any] = browser.execute_async_script(
         """const done = arguments[arguments.length - 1], only = arguments[0];
            const runOnly = only.length ? {type: 'rule', values: only} : ['wcag2a', 'wcag2aa'];
            const rules = only.length ? {} : {'duplicate-id-active': {enabled: false}};
@@ -276,7 +276,7 @@ def violations(browser: webdriver.Chrome, rules: Sequence[str] = ()) -> list[Any
                v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 300))])))""",
         list(rules),
     )
-    return found
+    return result
 
 
 def test_attack_strings_show_as_text_and_do_nothing(browser: webdriver.Chrome, site: str) -> None:

@@ -43,33 +43,33 @@ def test_changes_of_a_list(scene: Scene, name: str, filters: tuple[str, ...]) ->
     rows, _ = scene
     selection, period = select(*filters, hours=(36, 60)), select(*filters, hours=(12, 36))
     what, figure = LISTS[name]
-    found = figure(rows, selection)
+    result = figure(rows, selection)
 
-    changes = counted.changes(rows, what, found.head(5), selection, period)
+    changes = counted.changes(rows, what, result.head(5), selection, period)
 
     def counts(each: Selection) -> dict[object, int]:
         return figure(rows, each).set_index(list(what.by))[what.name].to_dict()
 
     now, before = counts(selection), counts(period)
-    keys = found.set_index(list(what.by)).index[:5]
+    keys = result.set_index(list(what.by)).index[:5]
     assert changes == [Change(now[key], before.get(key, 0)) for key in keys]
-    assert counted.changes(rows, what, found.head(5), selection, period, known=True) == changes
+    assert counted.changes(rows, what, result.head(5), selection, period, known=True) == changes
     assert any(map(str, changes)) or name == "bots"
-    assert counted.changes(rows, what, found.head(2), selection, None) == [Change(None, None)] * len(
-        found.head(2)
+    assert counted.changes(rows, what, result.head(2), selection, None) == [Change(None, None)] * len(
+        result.head(2)
     )
 
 
 def test_changes_of_latencies(scene: Scene) -> None:
     rows, _ = scene
     selection, period = select(hours=(36, 60)), select(hours=(12, 36))
-    found = latency.slowest_pages(rows, selection)
+    result = latency.slowest_pages(rows, selection)
     before = latency.slowest_pages(rows, period).set_index("path")["p95"].to_dict()
 
-    changes = latency.p95_changes(rows, found, selection, period)
+    changes = latency.p95_changes(rows, result, selection, period)
 
     assert changes == [
-        Change(p95, before.get(path)) for path, p95 in zip(found["path"], found["p95"], strict=True)
+        Change(p95, before.get(path)) for path, p95 in zip(result["path"], result["p95"], strict=True)
     ]
 
 
@@ -82,10 +82,10 @@ def test_the_requests_of_an_hour_of_a_weekday(scene: Scene, zone: str) -> None:
     extent = Extent(START, START + timedelta(days=DAYS))
 
     at = errors.at_hour(selection, extent, int(most["weekday"]), int(most["hour"]))
-    found = drill.newest(rows, selection, (at,), limit=10_000)
+    result = drill.newest(rows, selection, (at,), limit=10_000)
 
-    assert len(found) == most["requests"] > 0
-    local = found["event_time"].dt.tz_convert(zone)
+    assert len(result) == most["requests"] > 0
+    local = result["event_time"].dt.tz_convert(zone)
     assert set(zip(local.dt.weekday, local.dt.hour, strict=True)) == {(most["weekday"], most["hour"])}
 
 
@@ -94,9 +94,9 @@ def test_the_requests_of_sessions_by_their_duration(scene: Scene) -> None:
     selection = select("device=mobile", hours=None)
     long = sessions.during(selection, Where("duration_seconds", ">=", 60))
 
-    found = drill.newest(rows, selection, (long, Where("pageview", "=", True)), limit=10_000)
+    result = drill.newest(rows, selection, (long, Where("pageview", "=", True)), limit=10_000)
 
     every = sessions.latest(rows, selection, 10_000)
     wanted = every.loc[every["duration_seconds"] >= 60, "pageviews"].sum()
-    assert len(found) == wanted > 0
+    assert len(result) == wanted > 0
     assert len(inside(lines, selection, "device=mobile")) > wanted

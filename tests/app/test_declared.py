@@ -41,10 +41,10 @@ def home_with(directory: Path, text: str) -> Path:
 
 def test_the_file_is_read_by_both_sides(tmp_path: Path) -> None:
     home = home_with(tmp_path, TEXT)
-    found = declared(home)
+    result = declared(home)
     steps = (Step("/cart", "/cart"), Step("/checkout", "/checkout"), Step("signup", "/welcome*"))
-    assert found.funnel("checkout") == Definition(steps, True, timedelta(hours=2))
-    assert found.segment("phones") == (
+    assert result.funnel("checkout") == Definition(steps, True, timedelta(hours=2))
+    assert result.segment("phones") == (
         Filter("device", "is", ("mobile",)),
         Filter("country", "is not", ("DE",)),
     )
@@ -77,9 +77,9 @@ def test_a_form_changes_one_table_and_keeps_the_rest(tmp_path: Path) -> None:
     save(home, "funnels", "buy", {"steps": ["/", "goal:signup"], "scope": "session"})
     save(home, "goals", "signup", {"path": "/hello"})
     save(home, "segments", "phones", None)
-    found = declared(home)
-    assert found.funnel("buy") == Definition((Step("/", "/"), Step("signup", "/hello")), visitor=False)
-    assert not found.of("segments")
+    result = declared(home)
+    assert result.funnel("buy") == Definition((Step("/", "/"), Step("signup", "/hello")), visitor=False)
+    assert not result.of("segments")
     text = (home / "tidemark.toml").read_text()
     assert text.startswith("# Kept.\nbatch_lines = 5000\n") and "[goals.manual]" in text
     assert load({"home": home}, {}).batches.lines == 5000

@@ -82,7 +82,7 @@ def test_a_goal_is_added_changed_and_removed(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "part, typed, said",
+    "part, typed, message",
     [
         (
             "Goals",
@@ -99,8 +99,8 @@ def test_a_goal_is_added_changed_and_removed(home: Path) -> None:
         ("Own hosts", {"name": "s", "hosts": "https://shop.example"}, "is no host"),
     ],
 )
-def test_what_is_wrong_is_said_and_not_written(
-    home: Path, part: str, typed: dict[str, object], said: str
+def test_what_is_wrong_is_reported_and_not_written(
+    home: Path, part: str, typed: dict[str, object], message: str
 ) -> None:
     page = opened(home, part)
     kind = "sites" if part == "Own hosts" else part.lower()
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said_and_not_written(
                     if each.key == key]  # fmt: skip
         field.set_value(value)
     clicked(page, "Save", -1)
-    assert said in page.error[0].value.replace("\\", "")
+    assert message in page.error[0].value.replace("\\", "")
     assert (home / "tidemark.toml").read_text() == TEXT
 
 

@@ -25,15 +25,15 @@ def test_errors(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
     kept = inside(lines, selection, *filters)
     failed = kept[kept["status"] >= 400]
 
-    found = errors.errors(rows, selection)
+    result = errors.errors(rows, selection)
     broken = errors.errors(rows, selection, (500, 599), limit=1)
 
     wanted = {
         (path, status): (len(f), people(f), f["event_time"].max())
         for (path, status), f in failed.groupby([failed["path"].fillna(""), "status"])
     }
-    assert {(p, s): tuple(rest) for p, s, *rest in found.itertuples(index=False)} == wanted
-    most = found[found["status"] >= 500].head(1)
+    assert {(p, s): tuple(rest) for p, s, *rest in result.itertuples(index=False)} == wanted
+    most = result[result["status"] >= 500].head(1)
     assert broken.to_dict("records") == most.to_dict("records")
     statuses = errors.statuses(rows, selection).set_index("status")["requests"].to_dict()
     assert statuses == kept["status"].value_counts().to_dict()
@@ -43,30 +43,30 @@ def test_own_pages_come_first_among_the_referrers_of_a_broken_link(scene: Scene)
     rows, lines = scene
     selection = select(hours=None, site="a.example")
 
-    found = errors.referrers(rows, selection, ["/missing"])
+    result = errors.referrers(rows, selection, ["/missing"])
 
     kept = inside(lines, selection)
     kept = kept[(kept["path"] == "/missing") & kept["referrer"].notna()]
     assert (
-        dict(zip(found["referrer"], found["requests"], strict=True))
+        dict(zip(result["referrer"], result["requests"], strict=True))
         == kept["referrer"].value_counts().to_dict()
     )
-    assert list(found["own"]) == [True, False, False]
-    assert found["referrer"].iloc[0] == "https://a.example/a"
+    assert list(result["own"]) == [True, False, False]
+    assert result["referrer"].iloc[0] == "https://a.example/a"
     every = errors.referrers(rows, selection)
-    assert every[every["path"] == "/missing"].to_dict("records") == found.to_dict("records")
+    assert every[every["path"] == "/missing"].to_dict("records") == result.to_dict("records")
 
 
 def test_hours_and_weekdays_are_those_of_the_zone(scene: Scene) -> None:
     rows, lines = scene
     selection = replace(select(hours=None), zone="Asia/Kathmandu")  # 5 h 45 min ahead
 
-    found = errors.by_hour_and_weekday(rows, selection)
+    result = errors.by_hour_and_weekday(rows, selection)
 
     local = lines["event_time"].dt.tz_convert("Asia/Kathmandu")
     wanted = lines.groupby([local.dt.weekday, local.dt.hour]).size()
-    assert {(w, h): n for w, h, n, *_ in found.itertuples(index=False)} == wanted.to_dict()
-    assert found["status_4xx"].sum() == (lines["status"] // 100 == 4).sum()
+    assert {(w, h): n for w, h, n, *_ in result.itertuples(index=False)} == wanted.to_dict()
+    assert result["status_4xx"].sum() == (lines["status"] // 100 == 4).sum()
 
 
 @pytest.mark.parametrize("filters", [(), ("bot_kind=ai-crawler",), ("method=GET",), ("verified=forged",)])
@@ -79,7 +79,7 @@ def test_bots(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
     kept = kept[kept["method"] == "GET"] if "method=GET" in filters else kept
     kept = kept[kept["bot_verified"] == "forged"] if "verified=forged" in filters else kept
 
-    found = bots.bots(rows, selection)
+    result = bots.bots(rows, selection)
 
     def counts(b: pd.DataFrame) -> tuple[int, ...]:
         robots, failed = b["path"] == "/robots.txt", b["status"] >= 400
@@ -88,8 +88,8 @@ def test_bots(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
 
     who = ["bot_name", "bot_kind", "bot_verified"]
     wanted = {key: counts(b) for key, b in kept[kept["bot"]].fillna({"bot_verified": ""}).groupby(who)}
-    assert {tuple(row[1:4]): tuple(row[4:10]) for row in found.itertuples()} == wanted
-    assert found["requests_share"].sum() == pytest.approx(kept["bot"].mean())
+    assert {tuple(row[1:4]): tuple(row[4:10]) for row in result.itertuples()} == wanted
+    assert result["requests_share"].sum() == pytest.approx(kept["bot"].mean())
     read = bots.read_by(rows, replace(selection, start=START, end=None), ["GPTBot"])
     every = lines[lines["bot_name"].eq("GPTBot")]
     every = every[every["method"] == "GET"] if "method=GET" in filters else every
@@ -104,9 +104,9 @@ def test_where_pretenders_come_from(scene: Scene) -> None:
     forged = inside(lines, selection)
     forged = forged[forged["bot_verified"] == "forged"].fillna({"network": "", "as_org": ""})
     by = ["bot_name", "network", "as_org"]
-    found = bots.pretenders(rows, selection).set_index(by)
-    assert found["requests"].to_dict() == forged.groupby(by).size().to_dict()
-    assert found["addresses"].to_dict() == forged.groupby(by)["client_ip"].nunique().to_dict()
+    result = bots.pretenders(rows, selection).set_index(by)
+    assert result["requests"].to_dict() == forged.groupby(by).size().to_dict()
+    assert result["addresses"].to_dict() == forged.groupby(by)["client_ip"].nunique().to_dict()
 
 
 @pytest.mark.parametrize("filters", [(), ("network=hosting",), ("as_org!=Example Hosting",), ("city=Oslo",)])
@@ -116,13 +116,13 @@ def test_networks(scene: Scene, filters: tuple[str, ...]) -> None:
     kept = inside(lines, selection, *filters).fillna({"network": "", "as_org": ""})
     noted = Noted(rows.reader)
 
-    found = networks.networks(noted, selection)
+    result = networks.networks(noted, selection)
 
     wanted = {
         key: (len(part), part["pageview"].sum(), people(part))
         for key, part in kept.groupby(["network", "as_org"])
     }
-    assert {(n, o): tuple(rest) for n, o, *rest in found.itertuples(index=False)} == wanted
+    assert {(n, o): tuple(rest) for n, o, *rest in result.itertuples(index=False)} == wanted
     assert set(noted.tables) == {"silver/requests" if "city=Oslo" in filters else "gold/networks"}
     kinds = networks.over_time(rows, selection, 3600).groupby("network")["requests"].sum()
     assert kinds.to_dict() == {k: n for k, n in kept.groupby("network").size().items() if k}
@@ -146,9 +146,9 @@ def test_what_ai_operators_crawl_and_send(scene: Scene, recount: bool) -> None:
     }  # fmt: skip
     over_time = bots.ai_operator_over_time(rows, selection, 3600, "OpenAI")
     assert over_time[["crawled", "referred"]].sum().tolist() == [genuine, assisted]
-    asked = lines[(lines["bot_name"] == "GPTBot") & (lines["bot_verified"] != "forged")]
+    wanted = lines[(lines["bot_name"] == "GPTBot") & (lines["bot_verified"] != "forged")]
     read = bots.read_by_operator(rows, selection, ["GPTBot"], 100).set_index("path")["requests"]
-    assert read.to_dict() == asked.groupby(asked["path"].fillna("").str[:200]).size().to_dict()
+    assert read.to_dict() == wanted.groupby(wanted["path"].fillna("").str[:200]).size().to_dict()
 
 
 def day(visitor: str, **counts: int) -> dict[str, object]:
@@ -179,9 +179,9 @@ def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
     lakehouse.write(tmp_path, "silver.visitor_days", days)
     rows = Direct(DeltaReader(tmp_path))
 
-    found = suspected.suspected(rows, select(hours=(3, 5)))
+    result = suspected.suspected(rows, select(hours=(3, 5)))
 
-    assert dict(zip(found["visitor_id"], found["reasons"], strict=True)) == {
+    assert dict(zip(result["visitor_id"], result["reasons"], strict=True)) == {
         "robots": "a", "reader": "b", "fast": "c", "lost": "d", "both": "a b c", "rented": "e",
     }  # fmt: skip
     every = sum(d["requests"] for d in days) - 1  # type: ignore[misc]
@@ -191,8 +191,8 @@ def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
         [len(days) - 1, len(days) - 7],
         [1, 0],
     ]
-    assert beside["without_requests"].tolist() == [every - found["requests"].sum(), 0]
-    reasons = suspected.by_reason(found).set_index("reason")
+    assert beside["without_requests"].tolist() == [every - result["requests"].sum(), 0]
+    reasons = suspected.by_reason(result).set_index("reason")
     assert reasons["days"].to_dict() == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 1}
     assert reasons["pageviews"]["e"] == 3
 
@@ -204,7 +204,7 @@ def test_suspected_days_of_a_country(scene: Scene) -> None:
         robots[robots["country"] == "US"].groupby(["visitor_id", robots["event_time"].dt.floor("D")]).size()
     )
 
-    found = suspected.suspected(rows, select("country=US", hours=None))
+    result = suspected.suspected(rows, select("country=US", hours=None))
 
-    assert set(zip(found["visitor_id"], found["day"], strict=True)) >= set(wanted.index)
-    assert set(found["visitor_id"]) <= set(lines[lines["country"] == "US"]["visitor_id"])
+    assert set(zip(result["visitor_id"], result["day"], strict=True)) >= set(wanted.index)
+    assert set(result["visitor_id"]) <= set(lines[lines["country"] == "US"]["visitor_id"])

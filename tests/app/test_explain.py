@@ -35,30 +35,30 @@ def explained(scene: Scene, metric: str, hours: tuple[float, float], *filters: s
     "metric", ["requests", "bytes", "visitors", "sessions", "bounce_rate", "share_5xx", "goal:read"]
 )
 def test_the_values_of_every_dimension_add_up_to_the_change(scene: Scene, metric: str) -> None:
-    found = explained(scene, metric, RANGES["gold"])
+    result = explained(scene, metric, RANGES["gold"])
 
-    assert found.change
-    assert set(found.same) | set(found.rows["dimension"]) == set(DIMENSIONS)
-    for _, rows in found.rows.groupby("dimension"):
-        assert rows["change"].sum() == pytest.approx(found.change, abs=1e-12)
-        assert rows["now"].sum() == pytest.approx(found.now, abs=1e-12)
+    assert result.change
+    assert set(result.same) | set(result.rows["dimension"]) == set(DIMENSIONS)
+    for _, rows in result.rows.groupby("dimension"):
+        assert rows["change"].sum() == pytest.approx(result.change, abs=1e-12)
+        assert rows["now"].sum() == pytest.approx(result.now, abs=1e-12)
         assert rows["share"].sum() == pytest.approx(1)
-    values = found.rows[found.rows["kind"] == "value"]
+    values = result.rows[result.rows["kind"] == "value"]
     assert values["change"].abs().is_monotonic_decreasing
 
 
 @pytest.mark.parametrize("hours", RANGES.values(), ids=RANGES)
 def test_requests_of_every_dimension_are_those_of_the_lines(scene: Scene, hours: tuple[float, float]) -> None:
     """Values beyond the first ones and small ones are together in one row."""
-    found = explained(scene, "requests", hours)
-    both = [inside(scene[1], each) for each in (found.selection, found.period)]
+    result = explained(scene, "requests", hours)
+    both = [inside(scene[1], each) for each in (result.selection, result.period)]
 
     for dimension, column in COLUMNS.items():
         texts = [each[column].astype(object).where(each[column].notna(), "").astype(str) for each in both]
         if dimension == "campaign":
             texts = [each.str.lower() for each in texts]
         counts = pd.concat([each.value_counts() for each in texts], axis=1).fillna(0)
-        rows = found.rows[found.rows["dimension"] == dimension].set_index("value")
+        rows = result.rows[result.rows["dimension"] == dimension].set_index("value")
         assert len(rows) == min(len(counts), explain.MOST_VALUES + 1)
         for value, row in rows[rows["kind"] == "value"].iterrows():
             assert (row["now"], row["before"]) == tuple(counts.loc[str(value)])
@@ -77,61 +77,61 @@ def test_quickly_only_by_the_dimensions_of_gold_tables(scene: Scene, metric: str
 
 def test_the_filters_of_a_row_select_its_lines(scene: Scene) -> None:
     for metric in ("not_found", "visitors"):
-        found = explained(scene, metric, RANGES["gold"])
+        result = explained(scene, metric, RANGES["gold"])
         kinds = {"value"} if metric == "visitors" else {"value", "other"}
         # Two of each dimension, and the others together.
-        few = found.rows[found.rows["kind"].isin(kinds)].groupby(["dimension", "kind"]).head(2)
+        few = result.rows[result.rows["kind"].isin(kinds)].groupby(["dimension", "kind"]).head(2)
         for row in few.itertuples():
-            kept = found.selection.having(*filters_of(row.filters))
+            kept = result.selection.having(*filters_of(row.filters))
             measure = "visitors" if metric == "visitors" else "requests"
             counted = measured(scene[0], kept, LINES, (), [measure])
             assert counted[measure].iloc[0] == row.now, row
 
 
 def test_sessions_by_what_their_pageviews_have_overlap(scene: Scene) -> None:
-    found = explained(scene, "sessions", RANGES["gold"])
-    statuses = found.rows[found.rows["dimension"] == "status"]
+    result = explained(scene, "sessions", RANGES["gold"])
+    statuses = result.rows[result.rows["dimension"] == "status"]
 
     assert set(statuses["kind"]) == {"value", "overlap"}
-    assert found.overlaps["status"] == "A session with several values counts for each of them."
-    assert not {"page", "country", "device", "source", "campaign"} & set(found.overlaps)
+    assert result.overlaps["status"] == "A session with several values counts for each of them."
+    assert not {"page", "country", "device", "source", "campaign"} & set(result.overlaps)
     for row in statuses[statuses["kind"] == "value"].itertuples():
-        kept = found.selection.having(*filters_of(row.filters))
+        kept = result.selection.having(*filters_of(row.filters))
         assert overview.overview(scene[0], kept).sessions == row.now
 
 
 def test_visitors_of_several_pages_overlap_those_of_a_country_do_not(scene: Scene) -> None:
-    found = explained(scene, "visitors", RANGES["gold"])
+    result = explained(scene, "visitors", RANGES["gold"])
 
-    assert {"page", "status"} <= set(found.overlaps)
-    assert not {"country", "device", "network"} & set(found.overlaps)
-    overlap = found.rows[(found.rows["dimension"] == "page") & (found.rows["kind"] == "overlap")].iloc[0]
+    assert {"page", "status"} <= set(result.overlaps)
+    assert not {"country", "device", "network"} & set(result.overlaps)
+    overlap = result.rows[(result.rows["dimension"] == "page") & (result.rows["kind"] == "overlap")].iloc[0]
     assert overlap["now"] < 0 and overlap["filters"] == ()
 
 
 def test_filters_hold_for_both_periods(scene: Scene) -> None:
-    found = explained(scene, "requests", RANGES["silver"], "device=mobile", "status!=404")
+    result = explained(scene, "requests", RANGES["silver"], "device=mobile", "status!=404")
 
-    assert "device" in found.same and "status" not in found.same
+    assert "device" in result.same and "status" not in result.same
     now, before = (
         inside(scene[1], replace(each, filters=()), "device=mobile")
-        for each in (found.selection, found.period)
+        for each in (result.selection, result.period)
     )
-    assert (found.now, found.before) == ((now["status"] != 404).sum(), (before["status"] != 404).sum())
+    assert (result.now, result.before) == ((now["status"] != 404).sum(), (before["status"] != 404).sum())
 
 
 def test_a_rate_without_denominator_has_no_rows(scene: Scene) -> None:
-    found = explained(scene, "share_5xx", (720.0, 756.0))
+    result = explained(scene, "share_5xx", (720.0, 756.0))
 
-    assert (found.now, found.change, len(found.rows)) == (None, None, 0)
+    assert (result.now, result.change, len(result.rows)) == (None, None, 0)
 
 
 def test_without_a_change_there_are_no_shares(scene: Scene) -> None:
     rows, _ = scene
     same = select(hours=RANGES["gold"])
-    found = explain.explain(rows, "requests", same, same)
+    result = explain.explain(rows, "requests", same, same)
 
-    assert found.change == 0 and found.rows["share"].isna().all() and (found.rows["change"] == 0).all()
+    assert result.change == 0 and result.rows["share"].isna().all() and (result.rows["change"] == 0).all()
 
 
 def test_what_cannot_be_explained_says_why(scene: Scene) -> None:

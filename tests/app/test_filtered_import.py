@@ -77,24 +77,26 @@ OF_SESSIONS: dict[str, Figure] = {
     ids=["path and method", "status and source", "bots", "country and device", "browser"],
 )
 def test_filtered_figures(tmp_path: Path, filters: tuple[str, ...], figures: dict[str, Figure]) -> None:
-    made = lakehouse.requests()
-    every = pd.DataFrame(made)
+    generated = lakehouse.requests()
+    every = pd.DataFrame(generated)
     passing = pd.concat([KEPT[each](every) for each in filters], axis=1).all(axis=1)
-    lakehouse.build(tmp_path / "all", made)
-    lakehouse.build(tmp_path / "passing", [row for row, passes in zip(made, passing, strict=True) if passes])
+    lakehouse.build(tmp_path / "all", generated)
+    lakehouse.build(
+        tmp_path / "passing", [row for row, passes in zip(generated, passing, strict=True) if passes]
+    )
     rows, only = (Direct(DeltaReader(tmp_path / name)) for name in ("all", "passing"))
-    assert 0 < passing.sum() < len(made)
+    assert 0 < passing.sum() < len(generated)
 
     filled = 0
     for name, figure in figures.items():
-        found, wanted = figure(rows, select(*filters, hours=None)), figure(only, Selection())
-        assert plain(found) == plain(wanted), name
+        result, wanted = figure(rows, select(*filters, hours=None)), figure(only, Selection())
+        assert plain(result) == plain(wanted), name
         filled += len(plain(wanted)) > 0
     assert filled > len(figures) // 2
 
 
-def plain(found: Any) -> Any:
+def plain(figure: Any) -> Any:
     """Rows of a frame in any order; another figure as it is."""
-    if not isinstance(found, pd.DataFrame):
-        return repr(found)
-    return sorted(map(str, found.to_dict("records")))
+    if not isinstance(figure, pd.DataFrame):
+        return repr(figure)
+    return sorted(map(str, figure.to_dict("records")))

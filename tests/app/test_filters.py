@@ -122,7 +122,7 @@ def test_a_time_of_the_address_may_have_seconds_and_an_offset() -> None:
         ({"from": "2026-03-02", "until": "2026-03-01"}, "The range ends before it begins."),
     ],
 )
-def test_what_cannot_be_followed_of_an_address_is_said(address: dict[str, str], reason: str) -> None:
+def test_what_cannot_be_followed_of_an_address_is_reported(address: dict[str, str], reason: str) -> None:
     at = AppTest.from_function(bar)
     at.query_params.update(address)
 
@@ -150,7 +150,7 @@ def conditions() -> None:
     st.text(chosen.comparison)
 
 
-def test_conditions_come_from_the_address_and_one_that_cannot_be_read_is_told() -> None:
+def test_conditions_come_from_the_address_and_one_that_cannot_be_read_is_reported() -> None:
     at = AppTest.from_function(conditions)
     texts = ["country=DE", "path^/a|b", "colour=red", "country=US"]
     at.query_params.update({"filter": texts, "compare": "A year before"})

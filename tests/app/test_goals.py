@@ -81,8 +81,8 @@ def test_goals(scene: Any, site: str | None, filters: tuple[str, ...], minutes: 
     start, end = START + timedelta(hours=7, minutes=minutes), START + timedelta(hours=60)
     selection = Selection(site, start, end, filters=filters_of(filters))
 
-    found = goals.goals(rows, selection, DECLARED)
-    pd.testing.assert_frame_equal(goals.goals(rows, replace(selection, recount=True), DECLARED), found)
+    result = goals.goals(rows, selection, DECLARED)
+    pd.testing.assert_frame_equal(goals.goals(rows, replace(selection, recount=True), DECLARED), result)
 
     def kept(table: pd.DataFrame, time: str) -> pd.DataFrame:
         fits = (table[time] >= start) & (table[time] < end)
@@ -103,8 +103,8 @@ def test_goals(scene: Any, site: str | None, filters: tuple[str, ...], minutes: 
         )
         inside = sum(matches(row, goal) for row in kept(lines, "event_time").itertuples())
         wanted.append((name, reached, inside))
-    assert list(found.itertuples(index=False, name=None)) == wanted
-    assert found["completions"].gt(0).sum() >= 5 and found["conversions"].gt(0).sum() >= 5
+    assert list(result.itertuples(index=False, name=None)) == wanted
+    assert result["completions"].gt(0).sum() >= 5 and result["conversions"].gt(0).sum() >= 5
 
 
 @pytest.mark.parametrize("filters", FILTERS)
@@ -132,12 +132,12 @@ def test_rates_and_changes_are_of_the_goals_site(scene: Any) -> None:
     selection = Selection(None, middle, end, comparison="previous")
     extent = Extent(START, end)
 
-    found = goals.changes(rows, selection, DECLARED, extent, end)
+    result = goals.changes(rows, selection, DECLARED, extent, end)
 
     before = goals.with_rates(rows, selection.shifted(START, middle), DECLARED).set_index("name")
-    assert {n: f["conversions"].before for n, f in found.items()} == before["conversions"].to_dict()
+    assert {n: f["conversions"].before for n, f in result.items()} == before["conversions"].to_dict()
     mine = sessions[(sessions["start_time"] >= middle) & (sessions["site"] == "b.example")]
-    one = found["of one site"]
+    one = result["of one site"]
     assert one["rate"].now == pytest.approx(one["conversions"].now / len(mine))
     assert one["conversions"].now > 10
 
@@ -146,21 +146,21 @@ def test_searches_and_downloads(scene: Any) -> None:
     rows, lines, _ = scene
     people = lines[~lines["bot"]]
     searched = people[people["search_term"].notna()]
-    whole, cut = (
+    whole, shorter = (
         Selection(None, START, START + timedelta(days=2)),
         Selection(None, START, START + timedelta(hours=31)),
     )
-    for selection in (whole, cut):
+    for selection in (whole, shorter):
         mine = searched[searched["event_time"] < selection.end]
-        found = searches.searches(rows, selection)
-        assert found.values.tolist() == [["shoes", len(mine), mine["visitor_id"].nunique()]]
+        result = searches.searches(rows, selection)
+        assert result.values.tolist() == [["shoes", len(mine), mine["visitor_id"].nunique()]]
         assert searches.searches_only(rows, selection).to_dict() == {"shoes": len(mine)}
     late = Selection(None, START + timedelta(hours=31), START + timedelta(hours=71, minutes=5))
     mine = searched[(searched["event_time"] >= late.start) & (searched["event_time"] < late.end)]
     assert searches.searches_only(rows, late).to_dict() == {"shoes": len(mine)}
     styles = people[people["path"] == "/app.css"]
-    found = searches.downloads(rows, Selection(), ("CSS",))
-    assert found.values.tolist() == [["/app.css", len(styles), styles["visitor_id"].nunique()]]
+    result = searches.downloads(rows, Selection(), ("CSS",))
+    assert result.values.tolist() == [["/app.css", len(styles), styles["visitor_id"].nunique()]]
 
 
 def test_searches_of_two_days_and_more_are_of_whole_days() -> None:

@@ -55,8 +55,8 @@ def home(tmp_path: Path) -> Path:
 
 def test_goals_with_their_changes(home: Path) -> None:
     page = show("goals", home)
-    found = table(page, "goal", "what", "conversions", "change", "rate", "completions")
-    assert found.values.tolist() == [
+    shown = table(page, "goal", "what", "conversions", "change", "rate", "completions")
+    assert shown.values.tolist() == [
         ["files", "download of pdf", 1, math.inf, pytest.approx(1 / 3), 1],
         ["signup", "/welcome*", 2, 1.0, pytest.approx(2 / 3), 3],
     ]
@@ -64,8 +64,8 @@ def test_goals_with_their_changes(home: Path) -> None:
     assert table(page, "path", "downloads").values.tolist() == [["/plan.PDF", 1]]
     assert table(page, "channel", "sessions").values.tolist() == [["Email", 1], ["Direct", 2]]
     page.selectbox(key="goal").set_value("signup").run()
-    found = table(page, "channel", "conversions", "sessions", "rate")
-    assert found.values.tolist() == [["Direct", 1, 2, 0.5], ["Email", 1, 1, 1.0]]
+    shown = table(page, "channel", "conversions", "sessions", "rate")
+    assert shown.values.tolist() == [["Direct", 1, 2, 0.5], ["Email", 1, 1, 1.0]]
     assert not page.error and not page.warning
 
 

@@ -35,26 +35,26 @@ def test_latency(scene: Scene, filters: tuple[str, ...], hours: Hours) -> None:
     selection = select(*filters, hours=hours)
     kept = inside(lines, selection, *filters)["duration_us"].dropna()
 
-    found = latency.latency(rows, selection)
+    result = latency.latency(rows, selection)
     again = latency.latency(rows, replace(selection, recount=True))
 
-    assert found == again
-    assert found.timed == len(kept)
+    assert result == again
+    assert result.timed == len(kept)
     for percent in (50, 95, 99):
         wanted = nearest_rank(kept, percent)
-        assert getattr(found, f"p{percent}") == pytest.approx(wanted, rel=0.0101, abs=1e-6)
+        assert getattr(result, f"p{percent}") == pytest.approx(wanted, rel=0.0101, abs=1e-6)
 
 
 def test_quantiles_take_the_nearest_rank() -> None:
     counts = pd.DataFrame({"bucket": [3, 7, 9], "requests": [1, 18, 1]})
     gamma = 1.01 / 0.99
 
-    found = quantiles.summary(counts, quantiles.FINE)
+    result = quantiles.summary(counts, quantiles.FINE)
 
-    assert found.timed == 20
+    assert result.timed == 20
     # Of 20 values the median is the 10th, p95 the 19th (exactly 0.95 · 20), p99 the 20th.
-    assert found.p50 == found.p95 == pytest.approx(2 * gamma**7 / (gamma + 1) / 1e6)
-    assert found.p99 == pytest.approx(2 * gamma**9 / (gamma + 1) / 1e6)
+    assert result.p50 == result.p95 == pytest.approx(2 * gamma**7 / (gamma + 1) / 1e6)
+    assert result.p99 == pytest.approx(2 * gamma**9 / (gamma + 1) / 1e6)
     assert quantiles.summary(counts.head(0), quantiles.FINE) == quantiles.Latency(0, None, None, None)
 
 
@@ -95,14 +95,14 @@ def test_slowest_pages(scene: Scene, filters: tuple[str, ...]) -> None:
     kept = inside(lines, selection, *filters)
     kept = kept[~kept["bot"] & ~kept["asset"] & (kept["status"] < 400)].dropna(subset="duration_us")
 
-    found = latency.slowest_pages(rows, selection)
+    result = latency.slowest_pages(rows, selection)
 
-    pd.testing.assert_frame_equal(found, latency.slowest_pages(rows, replace(selection, recount=True)))
+    pd.testing.assert_frame_equal(result, latency.slowest_pages(rows, replace(selection, recount=True)))
     wanted = kept["duration_us"].groupby(kept["path"].fillna(""))
-    assert found.set_index("path")["timed"].to_dict() == wanted.size().to_dict()
-    for row in found.itertuples():
+    assert result.set_index("path")["timed"].to_dict() == wanted.size().to_dict()
+    for row in result.itertuples():
         assert row.p95 == pytest.approx(nearest_rank(wanted.get_group(row.path), 95), rel=0.0501, abs=1e-6)
-    assert list(found["p95"]) == sorted(found["p95"], reverse=True)
+    assert list(result["p95"]) == sorted(result["p95"], reverse=True)
 
 
 @pytest.mark.parametrize("filters", [(), ("country=DE",)])
@@ -112,13 +112,13 @@ def test_hours_in_which_a_page_was_slower_than_in_its_others(scene: Scene, filte
     kept = inside(lines, selection, *filters)
     kept = kept[~kept["bot"] & ~kept["asset"] & (kept["status"] < 400)].dropna(subset="duration_us")
 
-    found = latency.slow_hours(rows, selection, least=2)
+    result = latency.slow_hours(rows, selection, least=2)
 
     again = latency.slow_hours(rows, replace(selection, recount=True), least=2)
-    pd.testing.assert_frame_equal(found, again, check_dtype=False)
-    assert len(found)
+    pd.testing.assert_frame_equal(result, again, check_dtype=False)
+    assert len(result)
     hours = kept.groupby([kept["path"].fillna(""), kept["event_time"].dt.floor("h")])["duration_us"]
-    for row in found.itertuples():
+    for row in result.itertuples():
         of_page = {hour: times for (path, hour), times in hours if path == row.path and len(times) > 1}
         p95s = {hour: nearest_rank(times, 95) for hour, times in of_page.items()}
         assert row.timed == len(of_page[row.bin])
@@ -137,7 +137,7 @@ def test_every_duration_has_the_same_bucket_by_logarithm_and_by_whole_bounds(tmp
     lakehouse.build(tmp_path, lines)
     rows = Direct(DeltaReader(tmp_path))
 
-    found = latency.page_counts(rows, Selection(recount=True))
+    result = latency.page_counts(rows, Selection(recount=True))
 
     wanted = latency.page_counts(rows, Selection())
-    pd.testing.assert_frame_equal(found.sort_values("bucket", ignore_index=True), wanted, check_dtype=False)
+    pd.testing.assert_frame_equal(result.sort_values("bucket", ignore_index=True), wanted, check_dtype=False)

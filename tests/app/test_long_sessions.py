@@ -26,27 +26,27 @@ def visit(number: int, paths: list[str], seconds: int = 10) -> list[dict[str, An
     chance = random.Random(number)
     who = lakehouse._visitor(chance, number, None) | {"site": "a.example"}
     at = lakehouse.START + timedelta(hours=number)
-    made = []
+    items = []
     for place, path in enumerate(paths):
         row = lakehouse._request(chance, who, at + timedelta(seconds=seconds * place))
-        made.append(row | {"path": path, "method": "GET", "status": 200, "asset": False, "pageview": True})
-    return made
+        items.append(row | {"path": path, "method": "GET", "status": 200, "asset": False, "pageview": True})
+    return items
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Direct:
     home: Path = tmp_path_factory.mktemp("home")
     many = ["/a"] * 240
-    made = [
+    items = [
         *visit(1, [*many, "/late", *["/a"] * 9]),
         *visit(2, [*many, *["/a"] * 9]),
         *visit(3, ["/a", "/late"]),
         *visit(4, ["/a", "/lately"]),
         *visit(5, ["/late", *many]),
     ]
-    for offset, row in enumerate(made):
+    for offset, row in enumerate(items):
         row |= {"topic": "access-log", "partition": 0, "offset": offset}
-    lakehouse.build(home, made)
+    lakehouse.build(home, items)
     return Direct(DeltaReader(home))
 
 
@@ -94,26 +94,26 @@ def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
     assert "u.`element`['path'] IN (:" in text
 
 
-def walked(rows: Direct, *asked: Any) -> dict[tuple[str, str], list[tuple[int, str]]]:
+def walked(rows: Direct, *wanted: Any) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """The pageviews of each visitor of a site, in order."""
-    found = walks.of_visitors(rows, *asked)
-    assert found.owners is not None
-    owners = [(each["site"], each["visitor_id"]) for each in found.owners.to_pylist()]
+    result = walks.of_visitors(rows, *wanted)
+    assert result.owners is not None
+    owners = [(each["site"], each["visitor_id"]) for each in result.owners.to_pylist()]
     views: dict[tuple[str, str], list[tuple[int, str]]] = {owner: [] for owner in owners}
-    for walk, time, path in zip(found.walk, found.time, found.path, strict=True):
-        views[owners[walk]].append((int(time), found.paths[path]))
+    for walk, time, path in zip(result.walk, result.time, result.path, strict=True):
+        views[owners[walk]].append((int(time), result.paths[path]))
     return views
 
 
-@pytest.mark.parametrize("asked", [((), ""), (("/a",), ""), (("/late*", "/b*"), ""), ((), "/late")])
+@pytest.mark.parametrize("wanted", [((), ""), (("/a",), ""), (("/late*", "/b*"), ""), ((), "/late")])
 @pytest.mark.parametrize("hours", [(None, None), (1.2, None), (None, 5.1), (1.2, 1.5), (9, None)])
 def test_visitors_walk_the_same_by_steps_and_by_lines(
-    rows: Direct, asked: tuple[tuple[str, ...], str], hours: tuple[float | None, float | None],
+    rows: Direct, wanted: tuple[tuple[str, ...], str], hours: tuple[float | None, float | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     start, end = (None if h is None else lakehouse.START + timedelta(hours=h) for h in hours)
     selection = Selection(start=start, end=end)
-    by_steps = walked(rows, selection, *asked)
+    by_steps = walked(rows, selection, *wanted)
     assert by_steps or hours != (None, None)
-    monkeypatch.setattr(walks, "_by_steps", lambda *asked: None)
-    assert walked(rows, selection, *asked) == by_steps
+    monkeypatch.setattr(walks, "_by_steps", lambda *arguments: None)
+    assert walked(rows, selection, *wanted) == by_steps

@@ -39,8 +39,8 @@ def note(time: datetime, text: str, site: str = "") -> dict[str, Any]:
 
 def charts(page: AppTest) -> list[tuple[dict[str, Any], str]]:
     """Specification and alternative text of the page's charts over time."""
-    found = [(json.loads(each.proto.spec), each.proto.alt) for each in page.get("vega_lite_chart")]
-    return [(spec, alt) for spec, alt in found if " over time" in alt or " by time" in alt]
+    result = [(json.loads(each.proto.spec), each.proto.alt) for each in page.get("vega_lite_chart")]
+    return [(spec, alt) for spec, alt in result if " over time" in alt or " by time" in alt]
 
 
 def flags(spec: dict[str, Any]) -> int:

@@ -38,9 +38,9 @@ Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("home")
-    lakehouse.build(made, lakehouse.requests(), settings=Settings.of(apdex_seconds=APDEX))
-    return made
+    directory = tmp_path_factory.mktemp("home")
+    lakehouse.build(directory, lakehouse.requests(), settings=Settings.of(apdex_seconds=APDEX))
+    return directory
 
 
 @pytest.fixture(params=[(), ("device=mobile", "path^/a")], ids=["all", "filtered"])
@@ -53,14 +53,14 @@ def test_overview(chosen: Chosen) -> None:
     home, filters, rows, selection = chosen
     page = show("overview", home, preset="all", filters=filters)
 
-    found = overview.overview(rows, selection)
+    result = overview.overview(rows, selection)
     assert metrics(page) == {
-        "Visitors": number(found.visitors),
-        "Sessions": number(found.sessions),
-        "Pageviews": number(found.pageviews),
-        "Bounce rate": f"{found.bounce_rate:.1%}",
-        "Session duration": duration(found.duration),
-        "Requests": number(found.requests),
+        "Visitors": number(result.visitors),
+        "Sessions": number(result.sessions),
+        "Pageviews": number(result.pageviews),
+        "Bounce rate": f"{result.bounce_rate:.1%}",
+        "Session duration": duration(result.duration),
+        "Requests": number(result.requests),
     }
     assert listed(page, "overview-pages_panel") == list(pages.pages(rows, selection, 7)["path"])
     people = countries.countries(rows, selection)
@@ -72,7 +72,7 @@ def test_overview(chosen: Chosen) -> None:
         page.button(key="data-overview-chart_panel").click().run()
         numbers = page.session_state["opened"].body.keywords
         if name in ("sessions", "requests", "pageviews"):
-            assert numbers["table"][name].sum() == getattr(found, name)
+            assert numbers["table"][name].sum() == getattr(result, name)
     ((label, views),) = numbers["opens"](0)
     newest = drill.newest(rows, views.selection, views.where, limit=10_000)
     assert (label, len(newest)) == ("Show requests", numbers["table"]["pageviews"].iloc[0])
@@ -87,9 +87,9 @@ def test_sources(chosen: Chosen) -> None:
     home, filters, rows, selection = chosen
     page = show("sources", home, preset="all", filters=filters)
 
-    found = sources.sources(rows, selection)
+    result = sources.sources(rows, selection)
     shown = table(page, "channel", "source", "medium", "campaign", "sessions", "visitors").iloc[:, 1:]
-    assert shown.values.tolist() == found[list(shown.columns)].values.tolist()
+    assert shown.values.tolist() == result[list(shown.columns)].values.tolist()
     assert len(shown) > 1 and not page.error
 
 
@@ -97,11 +97,11 @@ def test_performance(chosen: Chosen) -> None:
     home, filters, rows, selection = chosen
     page = show("performance", home, preset="all", filters=filters)
 
-    found = latency.latency(rows, selection)
+    result = latency.latency(rows, selection)
     score = latency.apdex(rows, selection, APDEX)
     assert metrics(page) == {
-        "p50": took(found.p50), "p95": took(found.p95), "p99": took(found.p99), "Apdex": f"{score:.2f}",
-        "Timed requests": number(found.timed),
+        "p50": took(result.p50), "p95": took(result.p95), "p99": took(result.p99), "Apdex": f"{score:.2f}",
+        "Timed requests": number(result.timed),
     }  # fmt: skip
     slowest = latency.slowest_pages(rows, selection, least=10)
     assert table(page, "path", "timed").values.tolist() == slowest[["path", "timed"]].values.tolist()
@@ -114,10 +114,11 @@ def test_bots(home: Path) -> None:
     rows, selection = Direct(DeltaReader(home)), Selection()
     page = show("bots", home, preset="all")
 
-    found = bots.bots(rows, selection)
-    assert metrics(page)["Requests"] == number(found["requests"].sum())
+    result = bots.bots(rows, selection)
+    assert metrics(page)["Requests"] == number(result["requests"].sum())
     assert (
-        table(page, "bot_name", "requests").values.tolist() == found[["bot_name", "requests"]].values.tolist()
+        table(page, "bot_name", "requests").values.tolist()
+        == result[["bot_name", "requests"]].values.tolist()
     )
     read = [path or "(none)" for path in bots.read_by(rows, selection, None, 9)["path"]]
     assert listed(page, "bots-pages_panel") == read
@@ -132,7 +133,7 @@ def test_bots(home: Path) -> None:
         and table(page, "addresses", "requests")["requests"].tolist() == forged["requests"].tolist()
     )
     ignored = table(page, "disallowed", "share")
-    assert sum(ignored["disallowed"]) == found["disallowed"].sum() > 0
+    assert sum(ignored["disallowed"]) == result["disallowed"].sum() > 0
     operators = bots.ai_operators(rows, selection)
     assert table(page, "operator", "ratio", "crawled")["crawled"].tolist() == operators["crawled"].tolist()
     assert page.selectbox(key="ai-operator").value == "OpenAI"
@@ -146,8 +147,8 @@ def test_networks(home: Path) -> None:
     rows, selection = Direct(DeltaReader(home)), Selection()
     page = show("networks", home, preset="all")
 
-    found = networks.networks(rows, selection)
-    assert table(page, "as_org", "pageviews", "requests")["requests"].tolist() == found["requests"].tolist()
+    result = networks.networks(rows, selection)
+    assert table(page, "as_org", "pageviews", "requests")["requests"].tolist() == result["requests"].tolist()
     cities = networks.cities(rows, selection)
     assert table(page, "city", "region")["city"].tolist() == cities["city"].tolist() != []
 
@@ -156,8 +157,8 @@ def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:
     home, filters, rows, selection = chosen
     page = show("errors", home, preset="all", filters=filters)
 
-    found = errors.statuses(rows, selection)
-    every, failed = found["requests"].sum(), found.loc[found["status"] >= 400, "requests"].sum()
+    result = errors.statuses(rows, selection)
+    every, failed = result["requests"].sum(), result.loc[result["status"] >= 400, "requests"].sum()
     assert metrics(page)["Failed"] == f"{failed / every:.1%}"
     if filters:
         return
@@ -177,8 +178,8 @@ def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:
 def test_a_page_that_is_filtered_to_nothing_says_which_filter_to_remove(home: Path, page: str) -> None:
     at = show(page, home, preset="all", filters=("path=/nosuch",))
 
-    said = [text.value for text in at.text if "passes path=/nosuch" in text.value]
-    assert said and all("emove a filter at the top of the page." in text for text in said)
+    texts = [text.value for text in at.text if "passes path=/nosuch" in text.value]
+    assert texts and all("emove a filter at the top of the page." in text for text in texts)
     assert not at.error and not at.warning
 
 
@@ -187,8 +188,8 @@ def test_a_panel_opens_its_requests(home: Path) -> None:
 
     next(b for b in page.button if b.key == "requests-overview-devices_panel").click().run()
     opened = page.session_state["opened"]
-    found = drill.newest(Direct(DeltaReader(home)), opened.selection, opened.where)
-    assert len(found) > 100 and set(found["bot_name"].dropna()) == set()
+    result = drill.newest(Direct(DeltaReader(home)), opened.selection, opened.where)
+    assert len(result) > 100 and set(result["bot_name"].dropna()) == set()
 
 
 def test_tiles_and_a_panel_say_what_moved(home: Path) -> None:
@@ -231,9 +232,9 @@ def test_tiles_and_a_panel_say_what_moved(home: Path) -> None:
 
 
 def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> None:
-    made = lakehouse.requests()
-    lakehouse.build(tmp_path, made)
-    lakehouse.write(tmp_path, "bronze.access_log", [line_of(row) for row in made])
+    generated = lakehouse.requests()
+    lakehouse.build(tmp_path, generated)
+    lakehouse.write(tmp_path, "bronze.access_log", [line_of(row) for row in generated])
 
     def script(home: str, dialog: bool) -> None:
         from pathlib import Path
@@ -263,10 +264,10 @@ def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> 
         assert not page.exception
         return page
 
-    found = table(run(dialog=True), "path", "status", "client_ip")
-    assert set(found["status"]) == {404}
+    shown = table(run(dialog=True), "path", "status", "client_ip")
+    assert set(shown["status"]) == {404}
     page = run(dialog=False)
-    newest = max((r for r in made if r["status"] == 404), key=lambda r: (r["event_time"], r["offset"]))
+    newest = max((r for r in generated if r["status"] == 404), key=lambda r: (r["event_time"], r["offset"]))
     assert page.code[0].value == line_of(newest)["value"].decode()
     facts = page.text[0].value
     assert f"offset {newest['offset']}" in facts and "Format: combined" in facts and "Rules: v1" in facts

@@ -36,10 +36,10 @@ def test_live_counts_the_last_five_minutes(tmp_path: Path) -> None:
 
     page = show("live", tmp_path)
 
-    found = metrics(page)
-    assert found["Visitors, last 5 minutes"] == "5"
-    assert found["Requests per second"] == "2.0"
-    assert found["Pageviews, last 5 minutes"] == "122"
+    figures = metrics(page)
+    assert figures["Visitors, last 5 minutes"] == "5"
+    assert figures["Requests per second"] == "2.0"
+    assert figures["Pageviews, last 5 minutes"] == "122"
     assert table(page, "reasons", "line").values.tolist() == [["not_utf8", "\\xff<b>"]]
     assert not page.error and not page.warning
 
@@ -82,9 +82,9 @@ def explained(at: AppTest) -> bool:
 def test_live_falls_to_zero_when_traffic_stops(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, [Request(NOW - timedelta(minutes=7), "v1")])
 
-    found = metrics(show("live", tmp_path))
+    figures = metrics(show("live", tmp_path))
 
-    assert (found["Visitors, last 5 minutes"], found["Requests per second"]) == ("0", "0.0")
+    assert (figures["Visitors, last 5 minutes"], figures["Requests per second"]) == ("0", "0.0")
 
 
 def test_countries_are_distinct_over_the_range(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_pages_with_where_sessions_begin_and_end(tmp_path: Path) -> None:
 
     page = show("pages", tmp_path)
 
-    found = table(page, "path", "pageviews", "visitors", "entries", "exits")
-    assert found.values.tolist() == [["/a", 7, 3, 0, 2], [ATTACK, 1, 1, 1, 0]]
+    shown = table(page, "path", "pageviews", "visitors", "entries", "exits")
+    assert shown.values.tolist() == [["/a", 7, 3, 0, 2], [ATTACK, 1, 1, 1, 0]]
     entries, exits = (d.value for d in page.dataframe if "page" in d.value.columns)
     assert entries[["page", "sessions", "bounced"]].values.tolist() == [["/", 2, 0.5], [ATTACK, 1, 0.0]]
     assert exits[["page", "sessions"]].values.tolist() == [["/a", 2], ["/", 1]]
@@ -215,9 +215,9 @@ def test_formats_by_site_and_the_nearest_one_of_a_rejected_line(tmp_path: Path) 
 
     page = show("quality", tmp_path)
 
-    found = table(page, "site", "format", "requests", "first", "newest")
-    assert found[["format", "requests"]].values.tolist() == [["combined", 5], ["caddy_json", 1]]
-    assert (found["newest"] - found["first"]).tolist() == [25 * hour, hour]
+    shown = table(page, "site", "format", "requests", "first", "newest")
+    assert shown[["format", "requests"]].values.tolist() == [["combined", 5], ["caddy_json", 1]]
+    assert (shown["newest"] - shown["first"]).tolist() == [25 * hour, hour]
     assert table(page, "nearest")["nearest"].tolist() == ["envoy, status"]
 
 
@@ -289,17 +289,20 @@ def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -
     not_begun = "gold.visitors_by_country is incomplete: its backfill has not begun."
     assert not_begun in [t.value for t in pipeline.text]
     assert ["3 of 10 parts done" in e.proto.text for e in pipeline.get("progress")] == [True]
-    said = ":material/history: gold.pages is incomplete: backfill of its history, 3 of 10 parts done."
+    message = ":material/history: gold.pages is incomplete: backfill of its history, 3 of 10 parts done."
     assert [
         c.value.replace("\\", "") for c in show("pages", tmp_path).caption if "incomplete" in c.value
-    ] == [said]
+    ] == [message]
     assert not any("incomplete" in c.value for c in show("sessions", tmp_path).caption)
 
-    anew = [{"table": "silver.requests", "package": "", "complete": True, "done": 4, "total": 9}, known[0]]
-    tables.write(tmp_path, "quality/tables", anew)
+    known_again = [
+        {"table": "silver.requests", "package": "", "complete": True, "done": 4, "total": 9},
+        known[0],
+    ]
+    tables.write(tmp_path, "quality/tables", known_again)
     pipeline = show("pipeline", tmp_path)
-    said = "Changed settings of sites are being applied to history. Tables made so far: 0."
-    assert said in [t.value for t in pipeline.text]
+    message = "Changed settings of sites are being applied to history. Tables made so far: 0."
+    assert message in [t.value for t in pipeline.text]
     assert ["4 of 9 parts done" in e.proto.text for e in pipeline.get("progress")] == [True]
     assert not any("incomplete" in c.value for c in show("pages", tmp_path).caption)
 

@@ -112,7 +112,7 @@ SELECTION = Selection(
 @pytest.mark.parametrize("figure", definitions.FIGURES)
 @pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
 def test_every_figure_has_a_query_that_duckdb_runs(home: Path, figure: str, selection: Selection) -> None:
-    assert all(len(found.columns) for found in run(home, figure, selection))
+    assert all(len(frame.columns) for frame in run(home, figure, selection))
 
 
 @pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
@@ -120,9 +120,9 @@ def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> 
     rows = Direct(DeltaReader(home))
 
     lines, sessions = run(home, "overview", selection)
-    found = overview.overview(rows, selection)
-    assert lines.iloc[0].tolist() == [found.requests, found.pageviews, found.visitors]
-    assert sessions["sessions"].item() == found.sessions
+    result = overview.overview(rows, selection)
+    assert lines.iloc[0].tolist() == [result.requests, result.pageviews, result.visitors]
+    assert sessions["sessions"].item() == result.sessions
     for name, wanted in {
         "pages": pages.pages(rows, selection),
         "errors": errors.errors(rows, selection),

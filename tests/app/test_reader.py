@@ -31,7 +31,6 @@ from tidemark.figures.query import (
     bucket,
     count,
     count_true,
-    cut,
     distinct_values,
     filled,
     greatest,
@@ -39,6 +38,7 @@ from tidemark.figures.query import (
     least,
     log_bucket,
     median,
+    prefix,
     query,
     time_bin,
     total,
@@ -55,7 +55,7 @@ Open = Callable[[Path], Reader]
 
 def bound(sql: str, parameters: dict[str, Any]) -> str:
     """The statement with literals for its named parameters."""
-    return re.sub(r":([a-z_0-9]+)\b", lambda found: literal(parameters[found[1]]), sql)
+    return re.sub(r":([a-z_0-9]+)\b", lambda match: literal(parameters[match[1]]), sql)
 
 
 literal = SparkSql().value
@@ -124,13 +124,13 @@ def test_columns_filters_order_and_limit(tmp_path: Path, opened: Open) -> None:
     reader = opened(tmp_path)
     where = [Where("site", "=", "a"), Where("start_time", ">=", NOON + timedelta(minutes=1))]
 
-    found = read(reader, "silver/sessions", ["session_id", "start_time", "closed"], where)
+    rows = read(reader, "silver/sessions", ["session_id", "start_time", "closed"], where)
     last = read(reader, "silver/sessions", ["session_id"], order_by=["-start_time"], limit=2)
 
-    assert found.to_dict("records") == [
+    assert rows.to_dict("records") == [
         {"session_id": "s2", "start_time": NOON + timedelta(minutes=20), "closed": False}
     ]
-    assert str(found["start_time"].dtype) == "datetime64[us, UTC]"
+    assert str(rows["start_time"].dtype) == "datetime64[us, UTC]"
     assert list(last["session_id"]) == ["s3", "s2"]
 
 
@@ -139,26 +139,26 @@ def test_coded_columns_have_the_same_values(tmp_path: Path, opened: Open, site: 
     sessions(tmp_path)
     reader = opened(tmp_path)
     where = (Where("site", "=", site), Where("start_time", "<", NOON + timedelta(hours=2)))
-    asked = query("silver/sessions", {"who": "session_id", "from": "country", "start": "start_time"}, where)
+    request = query("silver/sessions", {"who": "session_id", "from": "country", "start": "start_time"}, where)
 
-    found, wanted = reader.coded(asked, ("country", "site")).read_all(), plain(reader.arrow(asked))
+    result, wanted = reader.coded(request, ("country", "site")).read_all(), plain(reader.arrow(request))
 
-    assert found.num_rows
+    assert result.num_rows
     by_start = [("start", "ascending")]
-    assert found.sort_by(by_start).to_pylist() == wanted.sort_by(by_start).to_pylist()
-    assert found.schema.field("start").type == pa.timestamp("us", "UTC")
+    assert result.sort_by(by_start).to_pylist() == wanted.sort_by(by_start).to_pylist()
+    assert result.schema.field("start").type == pa.timestamp("us", "UTC")
 
 
 def test_a_value_with_quotes_and_backslashes_is_only_a_value(tmp_path: Path, opened: Open) -> None:
     sessions(tmp_path)
     reader = opened(tmp_path)
 
-    found = read(reader, "silver/sessions", ["session_id"], [Where("site", "=", 'it\'s \\ "b"')])
+    rows = read(reader, "silver/sessions", ["session_id"], [Where("site", "=", 'it\'s \\ "b"')])
     inside = read(reader, "silver/sessions", ["session_id"], [Where("site", "in", ("a", 'it\'s \\ "b"'))])
     attack = read(reader, "silver/sessions", ["session_id"], [Where("site", "=", "a' OR '1'='1")])
     none = read(reader, "silver/sessions", ["session_id"], [Where("site", "in", ())])
 
-    assert list(found["session_id"]) == ["s3"]
+    assert list(rows["session_id"]) == ["s3"]
     assert (len(inside), len(attack), len(none)) == (3, 0, 0)
 
 
@@ -170,11 +170,11 @@ def test_aggregates(tmp_path: Path, opened: Open) -> None:
         "bounced": count_true("bounced"), "first": least("start_time"), "last": greatest("start_time"),
     }  # fmt: skip
 
-    found = read(reader, "silver/sessions", columns).iloc[0]
+    result = read(reader, "silver/sessions", columns).iloc[0]
     empty = read(reader, "silver/sessions", columns, [Where("site", "=", "none")]).iloc[0]
 
-    assert (found["n"], found["pages"], found["middle"], found["bounced"]) == (3, 6, 40, 1)
-    assert (found["first"], found["last"]) == (NOON, NOON + timedelta(minutes=70))
+    assert (result["n"], result["pages"], result["middle"], result["bounced"]) == (3, 6, 40, 1)
+    assert (result["first"], result["last"]) == (NOON, NOON + timedelta(minutes=70))
     assert (empty["n"], empty["pages"], empty["bounced"]) == (0, 0, 0)
 
 
@@ -226,7 +226,7 @@ def test_texts_that_match_null_and_rows_of_another_table(tmp_path: Path, opened:
     assert kept(Where(filled("source"), "=", "")) == ["s1", "s3"]
     assert kept(Where("source", "not in", ("", "x"))) == ["s2"]
     assert kept(AnyOf((Where("source", "is null"), Where("source", "in", ("news",))))) == ["s1", "s2"]
-    assert kept(Where(cut("entry_page", 2), "=", "/ü")) == ["s2"]
+    assert kept(Where(prefix("entry_page", 2), "=", "/ü")) == ["s2"]
     same = ("site", "=", "site")
     assert kept(Exists("gold/traffic", (same, ("window_start", "<=", later("end_time", 1760))))) == ["s2"]
     assert kept(Exists("gold/traffic", (same,), (Where("requests", ">", 1000),))) == []
@@ -243,10 +243,10 @@ def test_texts_that_match_null_and_rows_of_another_table(tmp_path: Path, opened:
 def test_bytes_and_lists_come_through(tmp_path: Path, opened: Open) -> None:
     tables.write(tmp_path, "silver/rejected", [tables.rejected(0, NOON, b"\xff\x00", "bad", "worse")])
 
-    found = read(opened(tmp_path), "silver/rejected", ["value", "reasons"]).iloc[0]
+    result = read(opened(tmp_path), "silver/rejected", ["value", "reasons"]).iloc[0]
 
-    assert bytes(found["value"]) == b"\xff\x00"
-    assert list(found["reasons"]) == ["bad", "worse"]
+    assert bytes(result["value"]) == b"\xff\x00"
+    assert list(result["reasons"]) == ["bad", "worse"]
 
 
 def test_visitors_are_united(tmp_path: Path, opened: Open) -> None:
@@ -274,12 +274,12 @@ def test_a_table_says_what_its_contract_is(tmp_path: Path, opened: Open) -> None
     tables.write(tmp_path, "silver/sessions", [])
     reader = opened(tmp_path)
 
-    found = reader.contract("gold/requests_by_status")
-    assert found.names("key") == ["site", "window_start", "status"]
-    assert found.names("counts") == ["requests", "bytes"]  # distinct visitors do not add up
-    assert found.number("window_seconds") == 3600
-    assert found.properties["time"] == "window_start"
-    assert found.columns["requests"] == "Accepted requests with it."
+    result = reader.contract("gold/requests_by_status")
+    assert result.names("key") == ["site", "window_start", "status"]
+    assert result.names("counts") == ["requests", "bytes"]  # distinct visitors do not add up
+    assert result.number("window_seconds") == 3600
+    assert result.properties["time"] == "window_start"
+    assert result.columns["requests"] == "Accepted requests with it."
     assert reader.contract("silver/sessions").number("gap_seconds") == 1800
     assert reader.contract("silver/sessions").number("window_seconds") is None
     with pytest.raises(MissingTableError):
@@ -305,7 +305,7 @@ def test_new_rows_are_seen_by_an_open_reader(tmp_path: Path) -> None:
     assert reader.version("silver/sessions").number == 2
 
 
-def test_a_table_that_was_made_anew_is_opened_again(tmp_path: Path) -> None:
+def test_a_table_that_was_recomputed_is_opened_again(tmp_path: Path) -> None:
     sessions(tmp_path)
     sessions(tmp_path)
     reader = DeltaReader(tmp_path)

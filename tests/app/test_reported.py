@@ -20,7 +20,7 @@ from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
 from tidemark.operate.reported import Reports
 from tidemark.settings import Settings
-from tidemark.store import lakehouse as houses
+from tidemark.store import lakehouse as lakehouses
 from tidemark.store.deltars import DeltaRsStore
 
 FIRST = START + timedelta(days=DAYS, hours=2)
@@ -34,7 +34,7 @@ class Home:
     def __init__(self, home: Path, rows: list[dict[str, Any]]) -> None:
         self.settings = Settings.of(home=home)
         self.home, self.lines = home, rows
-        self.store = DeltaRsStore(houses.of(self.settings))
+        self.store = DeltaRsStore(lakehouses.of(self.settings))
         lakehouse.build(home, rows)
         for table in (NOTES, REPORTED):
             self.store.ensure(table)
@@ -57,9 +57,9 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    made = Home(tmp_path, lakehouse.requests(seed=6))
-    made.report(FIRST)
-    return made
+    created = Home(tmp_path, lakehouse.requests(seed=6))
+    created.report(FIRST)
+    return created
 
 
 def late(home: Home, day: int, visitor: str) -> dict[str, Any]:
@@ -69,11 +69,11 @@ def late(home: Home, day: int, visitor: str) -> dict[str, Any]:
 
 
 def test_what_was_reported_is_what_the_pages_show(home: Home) -> None:
-    found = reported.changes(home.rows, Selection())
-    assert len(found) == len(SITES) * DAYS * len(reported.METRICS)
-    assert not reported.differs(found["reported"], found["now"]).any()
-    assert set(found["causes"]) == {""} and found["changed_at"].isna().all()
-    assert found["now"].sum() > 100 and set(found["reported_at"]) == {FIRST}
+    result = reported.changes(home.rows, Selection())
+    assert len(result) == len(SITES) * DAYS * len(reported.METRICS)
+    assert not reported.differs(result["reported"], result["now"]).any()
+    assert set(result["causes"]) == {""} and result["changed_at"].isna().all()
+    assert result["now"].sum() > 100 and set(result["reported_at"]) == {FIRST}
 
 
 def test_a_change_has_its_cause_once_it_is_reported(home: Home) -> None:
@@ -105,12 +105,12 @@ def test_the_history_of_a_day_has_its_notes(home: Home) -> None:
     home.add(late(home, 1, "later"))
     home.report(LATER + timedelta(hours=2))
 
-    found = reported.history(home.rows, SITES[0], day)
-    assert found["cause"].tolist() == ["day over", "settings", "import"]
-    assert found["note"].tolist()[:2] == ["", "Rebuilt: all"]
-    assert found["note"].iloc[2].startswith("Lines of ")
-    assert found["requests"].tolist() == [wanted, wanted + 1, wanted + 2]
-    assert found["reported_at"].tolist() == [FIRST, LATER, LATER + timedelta(hours=2)]
+    result = reported.history(home.rows, SITES[0], day)
+    assert result["cause"].tolist() == ["day over", "settings", "import"]
+    assert result["note"].tolist()[:2] == ["", "Rebuilt: all"]
+    assert result["note"].iloc[2].startswith("Lines of ")
+    assert result["requests"].tolist() == [wanted, wanted + 1, wanted + 2]
+    assert result["reported_at"].tolist() == [FIRST, LATER, LATER + timedelta(hours=2)]
     causes = reported.changes(home.rows, Selection(SITES[0], day, day + timedelta(days=1)))["causes"]
     assert causes.iloc[0] == "settings, import"
 

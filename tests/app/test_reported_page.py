@@ -45,10 +45,10 @@ def home(tmp_path: Path, day: datetime) -> Path:
 
 
 def changes(page: AppTest) -> list[list[object]]:
-    found: list[list[object]] = table(
+    result: list[list[object]] = table(
         page, "day", "figure", "reported", "now", "difference", "change", "causes"
     ).values.tolist()
-    return found
+    return result
 
 
 def test_what_changed_and_why(home: Path, day: datetime) -> None:

@@ -1,4 +1,4 @@
-"""The values and bounds of a rule's chart, recounted from the lines; tests/operate/alerts recounts what is judged."""
+"""The values and bounds of a rule's chart, recounted from the lines; tests/operate/alerts recounts the alerts."""
 
 from __future__ import annotations
 
@@ -53,31 +53,31 @@ def counted(lines: pd.DataFrame, days: timedelta) -> np.ndarray:
 def test_a_chart_has_every_window_and_the_bounds_of_the_weeks_before(home: Home) -> None:
     directory, lines, first = home
     rule = Rule("requests", "1h", above=9, below=1, deviation=1)
-    found = drawn(directory, rule, first, START, START + timedelta(days=DAYS))
-    np.testing.assert_array_equal(found["value"], counted(lines, timedelta()))
+    result = drawn(directory, rule, first, START, START + timedelta(days=DAYS))
+    np.testing.assert_array_equal(result["value"], counted(lines, timedelta()))
     history = np.stack([counted(lines, week * WEEK) for week in range(1, 5)])
     middle = np.median(history, axis=0)
     spread = 1.4826 * np.median(np.abs(history - middle), axis=0)
     usual = spread > 0
     assert usual.any() and not usual.all()
-    np.testing.assert_allclose(found["upper"], np.where(usual, np.minimum(9, middle + spread), 9))
-    np.testing.assert_allclose(found["lower"], np.where(usual, np.maximum(1, middle - spread), 1))
+    np.testing.assert_allclose(result["upper"], np.where(usual, np.minimum(9, middle + spread), 9))
+    np.testing.assert_allclose(result["lower"], np.where(usual, np.maximum(1, middle - spread), 1))
 
 
 @pytest.mark.parametrize("metric", ["share_5xx", "p95"])
 def test_what_no_request_has_is_missing(home: Home, metric: str) -> None:
     directory, lines, first = home
-    found = drawn(directory, Rule(metric, "1h", above=1), first, START, START + timedelta(days=DAYS))
+    result = drawn(directory, Rule(metric, "1h", above=1), first, START, START + timedelta(days=DAYS))
     kept = lines["latency_bucket"].notna() if metric == "p95" else lines["status"].notna()
     known = counted(lines[kept], timedelta()) > 0
-    np.testing.assert_array_equal(found["value"].notna(), known)
+    np.testing.assert_array_equal(result["value"].notna(), known)
 
 
 def test_windows_before_the_sites_first_have_no_value(home: Home) -> None:
     directory, _, first = home
     rule = Rule("requests", "1d", below=1)
-    found = drawn(directory, rule, first, first - 2 * WEEK, first + timedelta(days=1))
-    known = found.loc[found["value"].notna(), "bin"]
+    result = drawn(directory, rule, first, first - 2 * WEEK, first + timedelta(days=1))
+    known = result.loc[result["value"].notna(), "bin"]
     assert known.min() == pd.Timestamp(first).floor("D") and len(known) == 2
 
 

@@ -34,7 +34,7 @@ def test_a_filter_is_read_from_its_text_and_written_again(text: str, parsed: Fil
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("colour=red", "no field 'colour' to filter by; there are country, host"),
         ("country", "is no filter"),
@@ -42,16 +42,16 @@ def test_a_filter_is_read_from_its_text_and_written_again(text: str, parsed: Fil
         ("path~", "needs a text to look for"),
     ],
 )
-def test_what_is_no_filter_is_told_in_one_line(text: str, told: str) -> None:
-    with pytest.raises(SelectionError, match=told) as caught:
+def test_what_is_no_filter_is_reported_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(SelectionError, match=message) as caught:
         Filter.parse(text)
     assert "\n" not in str(caught.value)
 
 
 def test_repeated_values_of_a_field_are_alternatives() -> None:
-    found = filters_of(["country=DE", "path~a", "country=US|DE", "path~b", "path~a", "country!=FR"])
+    result = filters_of(["country=DE", "path~a", "country=US|DE", "path~b", "path~a", "country!=FR"])
 
-    assert list(map(str, found)) == ["country=DE|US", "path~a", "path~b", "country!=FR"]
+    assert list(map(str, result)) == ["country=DE|US", "path~a", "path~b", "country!=FR"]
 
 
 def test_times_are_utc_unless_they_have_an_offset_or_a_zone() -> None:
@@ -63,8 +63,8 @@ def test_times_are_utc_unless_they_have_an_offset_or_a_zone() -> None:
 
 
 def compared(start: datetime, end: datetime | None, kind: str, extent: Extent, clock: datetime) -> object:
-    found = earlier(Selection("s", start, end, comparison=kind), extent, clock)  # type: ignore[arg-type]
-    return None if found is None else (found.start, found.end)
+    result = earlier(Selection("s", start, end, comparison=kind), extent, clock)  # type: ignore[arg-type]
+    return None if result is None else (result.start, result.end)
 
 
 def test_a_range_is_compared_with_the_one_before_and_with_last_year() -> None:

@@ -30,8 +30,8 @@ def test_a_session_has_its_steps_with_gaps_files_and_goals_and_its_visitors_othe
     every = sessions.latest(rows, Selection(), 100_000)
     with_files = with_goals = 0
     for _, session in every.nlargest(12, "pageviews").iterrows():
-        found = timeline(rows, session["session_id"], GOALS, GAP)
-        assert found is not None and found.session["pageviews"] == session["pageviews"]
+        result = timeline(rows, session["session_id"], GOALS, GAP)
+        assert result is not None and result.session["pageviews"] == session["pageviews"]
 
         mine = lines[(lines["site"] == session["site"]) & (lines["visitor_id"] == session["visitor_id"])]
         during = mine["event_time"].between(
@@ -40,7 +40,7 @@ def test_a_session_has_its_steps_with_gaps_files_and_goals_and_its_visitors_othe
         mine = mine[during].sort_values(["event_time", "offset"])
         goal = (mine["path"] == "/a") & ~mine["bot"]
         is_step = mine["pageview"] | (mine["status"] >= 400) | goal
-        steps = found.steps
+        steps = result.steps
         assert steps["path"].tolist() == mine.loc[is_step, "path"].tolist()
         assert steps["pageview"].sum() == session["pageviews"]
         assert [names == ["read a"] for names in steps["goals"]] == goal[is_step].tolist()
@@ -52,7 +52,7 @@ def test_a_session_has_its_steps_with_gaps_files_and_goals_and_its_visitors_othe
         with_goals += int(goal.sum())
 
         others = every[(every["site"] == session["site"]) & (every["visitor_id"] == session["visitor_id"])]
-        assert set(found.others["session_id"]) == set(others["session_id"]) - {session["session_id"]}
+        assert set(result.others["session_id"]) == set(others["session_id"]) - {session["session_id"]}
         view = mine[mine["pageview"]].iloc[-1]
         assert session_at(rows, view) == session["session_id"]
     assert with_files and with_goals

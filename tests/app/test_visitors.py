@@ -50,11 +50,11 @@ def test_visitors_of_a_range_are_distinct_over_windows_and_added_over_sites(tmp_
     inside = [r for r in requests if r.time >= start]
     where = (Where("window_start", ">=", start),)
 
-    found = distinct(rows, "gold/visitors_by_country", where, Grouping(("country",)))
+    result = distinct(rows, "gold/visitors_by_country", where, Grouping(("country",)))
     total = distinct(rows, "gold/traffic", where)
     of_a = distinct(rows, "gold/traffic", (*where, Where("site", "=", "a")))
 
-    assert dict(found.itertuples(index=False)) == {c: people(inside, country=c) for c in ("DE", "US", "ZZ")}
+    assert dict(result.itertuples(index=False)) == {c: people(inside, country=c) for c in ("DE", "US", "ZZ")}
     assert total["visitors"].item() == people(inside)
     assert of_a["visitors"].item() == people(inside, site="a")
 
@@ -64,12 +64,12 @@ def test_visitors_of_time_bins_shorter_and_longer_than_a_day(tmp_path: Path, sec
     requests = crowd(2, days=9)
     tables.write_gold(tmp_path, requests)
 
-    found = distinct(Direct(DeltaReader(tmp_path)), "gold/traffic", (), Grouping(bins=Bins(seconds)))
+    result = distinct(Direct(DeltaReader(tmp_path)), "gold/traffic", (), Grouping(bins=Bins(seconds)))
 
     wanted: dict[datetime, list[Request]] = {}
     for request in requests:
         wanted.setdefault(tables.floor(request.time, seconds), []).append(request)
-    assert {b.to_pydatetime(): n for b, n in found.itertuples(index=False)} == {
+    assert {b.to_pydatetime(): n for b, n in result.itertuples(index=False)} == {
         b: people(rs) for b, rs in wanted.items()
     }
 
@@ -116,9 +116,9 @@ def test_full_sketches_give_the_estimate_of_the_library() -> None:
     blobs = pa.chunked_array(
         [[s.serialize() for s in sketches[:3]], [None], [s.serialize() for s in sketches[3:]]]
     )
-    found = unite(blobs, np.zeros(8, np.int64))
+    result = unite(blobs, np.zeros(8, np.int64))
 
-    assert found[0].count() == pytest.approx(union.get_result().get_estimate(), rel=1e-12)
+    assert result[0].count() == pytest.approx(union.get_result().get_estimate(), rel=1e-12)
 
 
 def test_past_days_are_united_before_somebody_asks_and_give_the_same(tmp_path: Path) -> None:

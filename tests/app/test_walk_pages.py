@@ -36,10 +36,10 @@ within = "12h"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("home")
-    lakehouse.build(made, lakehouse.requests(visitors=300))
-    (made / "tidemark.toml").write_text(SETTINGS)
-    return made
+    directory = tmp_path_factory.mktemp("home")
+    lakehouse.build(directory, lakehouse.requests(visitors=300))
+    (directory / "tidemark.toml").write_text(SETTINGS)
+    return directory
 
 
 @pytest.fixture(params=[(), ("country!=ZZ", "path!=/it's")], ids=["all", "filtered"])
@@ -58,17 +58,17 @@ def test_a_declared_funnel(chosen: Chosen) -> None:
     for name in ("visits", "visitors"):
         if name != page.selectbox(key="funnel").value:
             page = drawn(page.selectbox(key="funnel").set_value(name).run())
-        asked = declared(home).funnel(name)
+        definition = declared(home).funnel(name)
         page = drawn(page.segmented_control(key="split").set_value("Device").run())
-        found = funnels.funnel(rows, selection, asked)
-        assert table(page, "step", "count")["count"].tolist() == found.counts
-        first, *_, last = found.counts
+        result = funnels.funnel(rows, selection, definition)
+        assert table(page, "step", "count")["count"].tolist() == result.counts
+        first, *_, last = result.counts
         assert 0 < last < first
         assert metrics(page)["Took every step"] == number(last)
         assert metrics(page)["Of the first"] == f"{last / first:.1%}"
-        by = funnels.by(rows, selection, asked, found, "device")
+        by = funnels.by(rows, selection, definition, result, "device")
         assert table(page, "value", "step1")["step1"].tolist() == by[0].tolist()
-        lost = funnels.lost(rows, selection, asked)[0].dropna()
+        lost = funnels.lost(rows, selection, definition)[0].dropna()
         assert listed(page, "funnels-lost_panel") == lost["path"].tolist()
 
 
@@ -78,12 +78,12 @@ def test_a_funnel_of_typed_steps_and_how_to_keep_it(home: Path, tmp_path: Path) 
     assert "[funnels." in page.code[0].value and not page.metric
 
     page = drawn(page.multiselect(key="step").set_value(["/*", "/a*"]).run())
-    asked = declared(tmp_path).built(["/*", "/a*"], "visitor", "24h")
-    found = funnels.funnel(Direct(DeltaReader(tmp_path)), Selection(), asked)
-    assert table(page, "step", "count")["count"].tolist() == found.counts
+    definition = declared(tmp_path).built(["/*", "/a*"], "visitor", "24h")
+    result = funnels.funnel(Direct(DeltaReader(tmp_path)), Selection(), definition)
+    assert table(page, "step", "count")["count"].tolist() == result.counts
     kept = page.code[0].value
     (tmp_path / "tidemark.toml").write_text(kept)
-    assert declared(tmp_path).funnel("my-funnel") == asked
+    assert declared(tmp_path).funnel("my-funnel") == definition
 
     page = drawn(page.multiselect(key="step").set_value(["/nowhere", "/a"]).run())
     assert not page.metric and any("/nowhere" in text.value for text in page.text)
@@ -106,14 +106,14 @@ def test_retention(chosen: Chosen, period: str) -> None:
         page = drawn(page.segmented_control(key="period").set_value(period).run())
     extent = extents.of_site(extents.extents(rows), None)
     by: Any = period.lower()
-    found = retention.retention(rows, selection, by, extent)
+    result = retention.retention(rows, selection, by, extent)
     expected = []
-    for cohort in range(len(found.periods)):
-        size, *later = found.returned(cohort)
+    for cohort in range(len(result.periods)):
+        size, *later = result.returned(cohort)
         if size:
-            said = [share(count, size) for count in later]
-            opened = [found.is_open(cohort, n) for n in range(len(said) + 1)]
-            shown = [text + " so far" * is_open for text, is_open in zip(said, opened[1:], strict=True)]
+            shares = [share(count, size) for count in later]
+            opened = [result.is_open(cohort, n) for n in range(len(shares) + 1)]
+            shown = [text + " so far" * is_open for text, is_open in zip(shares, opened[1:], strict=True)]
             expected.append([f"{size:,}" + " so far" * opened[0], *shown])
     got = [[cell for cell in row[1:] if cell] for row in cells(page)]
     assert got == expected and (period == "Week" or len(got) > 2)
@@ -143,9 +143,9 @@ def test_retention_beyond_a_full_sketch_states_its_error(tmp_path: Path) -> None
     ]
     lakehouse.write(tmp_path, "gold.visitor_hours", rows)
     page = drawn(show("retention", tmp_path, preset="all"))
-    (said,) = [caption.value for caption in page.caption if "standard error" in caption.value]
+    (caption_text,) = [caption.value for caption in page.caption if "standard error" in caption.value]
     # Of every four visitors, one is kept: sqrt(6000 * 3) is 134.
-    assert "of 6,000 is 134" in said and "2.24%" in said
+    assert "of 6,000 is 134" in caption_text and "2.24%" in caption_text
     assert metrics(page)["New visitors, whole days"] == "12,000"
 
 
@@ -158,9 +158,9 @@ def test_paths_lose_nobody(chosen: Chosen, direction: str, start: str | None) ->
     if start is not None:
         page = drawn(page.segmented_control(key="direction").set_value(direction).run())
         page = drawn(page.selectbox(key="start").set_value(start).run())
-    found = paths.paths(rows, selection, start, backward=direction.startswith("Back"))
+    result = paths.paths(rows, selection, start, backward=direction.startswith("Back"))
     shown = table(page, "level", "path", "count", "on", "left")
-    assert shown["count"].tolist() == [n for sheet in found.levels for n in sheet["count"]]
+    assert shown["count"].tolist() == [n for sheet in result.levels for n in sheet["count"]]
     through = shown.dropna(subset=["on"])
     assert (through["count"] == through["on"] + through["left"]).all() and len(through) > 4
     assert through["left"].sum() > 0

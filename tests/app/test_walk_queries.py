@@ -45,30 +45,30 @@ def run(home: Path, text: str) -> pd.DataFrame:
 @pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
 @pytest.mark.parametrize("visitor", [True, False], ids=["visitor", "session"])
 def test_funnels(home: Path, selection: Selection, visitor: bool) -> None:
-    asked = Definition(STEPS, visitor, timedelta(hours=2))
-    wanted = funnels.funnel(Direct(DeltaReader(home)), selection, asked).table()
-    found = run(home, walk_queries.funnel(selection, asked, str(home / "tables")))
+    definition = Definition(STEPS, visitor, timedelta(hours=2))
+    wanted = funnels.funnel(Direct(DeltaReader(home)), selection, definition).table()
+    result = run(home, walk_queries.funnel(selection, definition, str(home / "tables")))
     names = ["name", "count", "median_seconds"]
-    pd.testing.assert_frame_equal(found[names], wanted[names], check_dtype=False)
+    pd.testing.assert_frame_equal(result[names], wanted[names], check_dtype=False)
     assert 0 < wanted["count"].iloc[-1] < wanted["count"].iloc[0]
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
 @pytest.mark.parametrize("visitor", [True, False], ids=["visitor", "session"])
 def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, visitor: bool) -> None:
-    asked, root, rows = (
+    definition, root, rows = (
         Definition(STEPS, visitor, timedelta(hours=2)),
         str(home / "tables"),
         Direct(DeltaReader(home)),
     )
     for label in funnels.LABELS:
-        wanted = funnels.by(rows, selection, asked, funnels.funnel(rows, selection, asked), label)
-        found = run(home, walk_queries.funnel_by(selection, asked, label, root))
-        assert found.values.tolist() == wanted.values.tolist()
-        assert len(found) > 1
-    lost = run(home, walk_queries.lost(selection, asked, 5, root)).astype({"path": object})
+        wanted = funnels.by(rows, selection, definition, funnels.funnel(rows, selection, definition), label)
+        result = run(home, walk_queries.funnel_by(selection, definition, label, root))
+        assert result.values.tolist() == wanted.values.tolist()
+        assert len(result) > 1
+    lost = run(home, walk_queries.lost(selection, definition, 5, root)).astype({"path": object})
     lost["path"] = lost["path"].where(lost["path"].notna(), None)
-    for step, each in enumerate(funnels.lost(rows, selection, asked, 5), 1):
+    for step, each in enumerate(funnels.lost(rows, selection, definition, 5), 1):
         assert lost[lost["step"] == step][["path", "count"]].values.tolist() == each.values.tolist()
     assert set(lost["step"]) == {1, 2}
 
@@ -78,9 +78,10 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
 def test_retention(home: Path, selection: Selection, by: retention.By) -> None:
     rows = Direct(DeltaReader(home))
     wanted = retention.retention(rows, selection, by, extents.of_site(extents.extents(rows), selection.site))
-    found = run(home, walk_queries.retention(selection, by, str(home / "tables")))
+    result = run(home, walk_queries.retention(selection, by, str(home / "tables")))
     counts = {
-        (c.date(), p.date()): n for c, p, n in found[["cohort", "period", "visitors"]].itertuples(index=False)
+        (c.date(), p.date()): n
+        for c, p, n in result[["cohort", "period", "visitors"]].itertuples(index=False)
     }
     assert counts == {
         (cohort, wanted.periods[i + n]): count
@@ -99,11 +100,11 @@ def test_retention(home: Path, selection: Selection, by: retention.By) -> None:
 def test_paths(home: Path, selection: Selection, page: str | None, backward: bool, folded: bool) -> None:
     how = {"backward": backward, "folded": folded}
     wanted = paths.paths(Direct(DeltaReader(home)), selection, page, **how)
-    found = run(home, walk_queries.paths(selection, page, str(home / "tables"), **how))
+    result = run(home, walk_queries.paths(selection, page, str(home / "tables"), **how))
     for level, sheet in enumerate(wanted.levels):
         shown = sheet[~sheet["path"].isin([paths.OTHER, paths.LEFT])]
-        of_level = found[found["level"] == level]
+        of_level = result[result["level"] == level]
         assert of_level[["path", "count"]].values.tolist() == shown.values.tolist()
         entered = sheet.loc[sheet["path"] != paths.LEFT, "count"].sum()
         assert set(of_level["of_level"]) <= {entered}
-    assert len(found) > 5
+    assert len(result) > 5

@@ -35,21 +35,21 @@ TIME = pa.timestamp("us", "UTC")
 
 def random_walks(seed: int, number: int = 60) -> list[Walk]:
     random = Random(seed)
-    made = []
+    visits = []
     for _ in range(number):
         at, walk = random.randrange(40 * HOUR), []
         for _ in range(random.randint(1, 9)):
             walk.append((at, random.choice(PAGES)))
             at += random.choice((0, 30, HOUR, 9 * HOUR))
-        made.append(sorted(walk))
-    return made
+        visits.append(sorted(walk))
+    return visits
 
 
-def of(found: Sequence[Walk]) -> Walks:
-    names = sorted({path for walk in found for _, path in walk})
-    rows = [(number, at, names.index(path)) for number, walk in enumerate(found) for at, path in walk]
+def of(visits: Sequence[Walk]) -> Walks:
+    names = sorted({path for walk in visits for _, path in walk})
+    rows = [(number, at, names.index(path)) for number, walk in enumerate(visits) for at, path in walk]
     walk, time, path = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Walks(walk, time * 1_000_000, path, names, len(found))
+    return Walks(walk, time * 1_000_000, path, names, len(visits))
 
 
 @pytest.mark.parametrize("within", [None, 0, 30, HOUR, 10 * HOUR])
@@ -58,27 +58,27 @@ def of(found: Sequence[Walk]) -> Walks:
 def test_a_funnel_counts_the_deepest_chain_over_all_starts(
     seed: int, within: int | None, end: int | None
 ) -> None:
-    made = random_walks(seed)
+    generated = random_walks(seed)
     longest = None if within is None else timedelta(seconds=within)
-    found = funnels.taken(of(made), STEPS, longest, None if end is None else end * 1_000_000)
-    expected = [depth(walk, PATTERNS, within, end) for walk in made]
-    assert found.reached.tolist() == expected
-    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
+    result = funnels.taken(of(generated), STEPS, longest, None if end is None else end * 1_000_000)
+    expected = [depth(walk, PATTERNS, within, end) for walk in generated]
+    assert result.reached.tolist() == expected
+    assert result.counts == [sum(d > k for d in expected) for k in range(3)]
     assert within is not None or max(expected) == 3
 
 
 def test_a_pageview_is_one_step_only_and_times_run_from_the_first() -> None:
-    found = funnels.taken(
+    result = funnels.taken(
         of([[(0, "/cart"), (40, "/cart/pay"), (100, "/done")], [(0, "/cart"), (60, "/done")]]), STEPS
     )
-    table = found.table()
+    table = result.table()
     assert table["count"].tolist() == [2, 1, 1]
     assert table["median_seconds"].tolist() == [0, 40, 100]
     assert table["of_previous"].tolist() == [1, 0.5, 1]
 
 
 def test_who_stops_goes_somewhere_else_or_nowhere() -> None:
-    made = of(
+    generated = of(
         [
             [(0, "/cart"), (1, "/a"), (2, "/b")],
             [(0, "/cart"), (1, "/a")],
@@ -87,9 +87,9 @@ def test_who_stops_goes_somewhere_else_or_nowhere() -> None:
             [(0, "/b")],
         ]
     )
-    found = funnels.taken(made, STEPS)
-    assert funnels.left_to(made, found, 0).values.tolist() == [["/a", 2], [None, 1]]
-    assert funnels.left_to(made, found, 1).values.tolist() == [["/a", 1]]
+    result = funnels.taken(generated, STEPS)
+    assert funnels.left_to(generated, result, 0).values.tolist() == [["/a", 2], [None, 1]]
+    assert funnels.left_to(generated, result, 1).values.tolist() == [["/a", 1]]
 
 
 def test_a_funnel_of_nothing_has_no_counts() -> None:
@@ -138,32 +138,32 @@ def test_a_funnel_has_two_to_eight_steps_and_a_duration() -> None:
 )
 def test_pages_of_a_folder_are_one_step(path: str, folder: str) -> None:
     assert paths.folder(path) == folder
-    made = [[(0, path), (1, path), (2, "/end")]]
-    folded = paths.Folders()(of(made))
+    items = [[(0, path), (1, path), (2, "/end")]]
+    folded = paths.Folders()(of(items))
     assert paths.through(paths.places(folded), folded.paths).levels[0]["path"].tolist() == [folder]
 
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("page", [None, "/cart"])
 def test_paths_equal_a_walk_by_hand_and_lose_nobody(page: str | None, backward: bool) -> None:
-    made = random_walks(7, 200)
+    generated = random_walks(7, 200)
     begins = None if page is None else walks.Matching([page])
-    found = paths.through(paths.places(of(made), begins, backward=backward), of(made).paths, 3)
+    result = paths.through(paths.places(of(generated), begins, backward=backward), of(generated).paths, 3)
     lines = []
-    for walk in made:
+    for walk in generated:
         visits = [path for path, _ in groupby(path for _, path in walk)]
         if page is not None and page not in visits:
             continue
         first = 0 if page is None else visits.index(page)
         lines.append(visits[first::-1] if backward else visits[first:])
-    for level, sheet in enumerate(found.levels):
+    for level, sheet in enumerate(result.levels):
         counts = Counter(line[level] for line in lines if len(line) > level)
         most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         ended = sum(len(line) == level for line in lines)
         other = sum(count for _, count in most[3:])
         expected = [*most[:3], *([("other", other)] if other else []), *([("left", ended)] if ended else [])]
         assert list(sheet.itertuples(index=False, name=None)) == expected
-    links = found.links
+    links = result.links
     for level in range(1, paths.LEVELS - 1):
         came = (
             links[links["level"] == level - 1].groupby("target")["count"].sum().drop("left", errors="ignore")
@@ -176,8 +176,8 @@ def write(home: Path, table: str, rows: pa.Table) -> None:
     write_deltalake(str(home / "tables" / table), rows, mode="append")
 
 
-def pageviews(made: Sequence[Walk]) -> Iterator[dict[str, object]]:
-    for number, walk in enumerate(made):
+def pageviews(generated: Sequence[Walk]) -> Iterator[dict[str, object]]:
+    for number, walk in enumerate(generated):
         for at, path in walk:
             yield {
                 "site": "shop", "visitor_id": f"v{number:03}", "event_time": START + timedelta(seconds=at),
@@ -186,9 +186,9 @@ def pageviews(made: Sequence[Walk]) -> Iterator[dict[str, object]]:
             }  # fmt: skip
 
 
-def requests_table(made: Sequence[Walk]) -> pa.Table:
+def requests_table(generated: Sequence[Walk]) -> pa.Table:
     kinds = {"event_time": TIME, "pageview": pa.bool_(), "bot": pa.bool_()}
-    rows = list(pageviews(made))
+    rows = list(pageviews(generated))
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]])
     shuffled = Random(1).sample(rows, len(rows))
     return pa.Table.from_pylist(shuffled, schema)
@@ -210,9 +210,9 @@ def next_page(walk: Walk, chain: Sequence[int]) -> str | None:
     return walk[after][1] if after < len(walk) and walk[after][0] - walk[chain[0]][0] <= 10 * HOUR else None
 
 
-def sessions_table(made: Sequence[Walk]) -> pa.Table:
+def sessions_table(generated: Sequence[Walk]) -> pa.Table:
     rows = []
-    for number, walk in enumerate(made):
+    for number, walk in enumerate(generated):
         for place, (at, _) in enumerate(walk):
             if place and at - walk[place - 1][0] < HOUR:
                 rows[-1]["end_time"] = START + timedelta(seconds=at)
@@ -229,36 +229,42 @@ def sessions_table(made: Sequence[Walk]) -> pa.Table:
 
 
 def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -> None:
-    made = random_walks(11, 120)
-    write(tmp_path, "silver/requests", requests_table(made))
-    write(tmp_path, "silver/sessions", sessions_table(made))
+    generated = random_walks(11, 120)
+    write(tmp_path, "silver/requests", requests_table(generated))
+    write(tmp_path, "silver/sessions", sessions_table(generated))
     rows = Direct(DeltaReader(tmp_path))
-    asked = Definition(STEPS, within=timedelta(hours=10))
+    definition = Definition(STEPS, within=timedelta(hours=10))
     selection = Selection("shop", START, START + timedelta(hours=20))
-    found = funnels.funnel(rows, selection, asked)
-    expected = [depth(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
-    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
-    by_country = funnels.by(rows, selection, asked, found, "country").set_index("country")
+    result = funnels.funnel(rows, selection, definition)
+    expected = [depth(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in generated]
+    assert result.counts == [sum(d > k for d in expected) for k in range(3)]
+    by_country = funnels.by(rows, selection, definition, result, "country").set_index("country")
     assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
-    taken = [deepest(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
-    by_channel = funnels.by(rows, selection, asked, found, "channel").set_index("channel")
+    taken = [deepest(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in generated]
+    by_channel = funnels.by(rows, selection, definition, result, "channel").set_index("channel")
     for channel in CHANNELS:
         depths = [
-            len(c) for walk, c in zip(made, taken, strict=True) if c and channel_of(walk, c[0]) == channel
+            len(c)
+            for walk, c in zip(generated, taken, strict=True)
+            if c and channel_of(walk, c[0]) == channel
         ]
         assert by_channel.loc[channel].tolist() == [sum(d > k for d in depths) for k in range(3)]
-    for step, lost in enumerate(funnels.lost(rows, selection, asked)):
-        ends = Counter(next_page(walk, c) for walk, c in zip(made, taken, strict=True) if len(c) == step + 1)
+    for step, lost in enumerate(funnels.lost(rows, selection, definition)):
+        ends = Counter(
+            next_page(walk, c) for walk, c in zip(generated, taken, strict=True) if len(c) == step + 1
+        )
         assert dict(lost.itertuples(index=False, name=None)) == ends
         assert {None, "/b"} <= set(ends)
-    of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), asked)
+    of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), definition)
     assert of_france.counts == by_country.loc["FR"].tolist()
 
 
 def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
-    made = random_walks(12, 50)
+    generated = random_walks(12, 50)
     kind = pa.list_(pa.struct([("time", TIME), ("path", pa.string())]))
-    steps = [[{"time": START + timedelta(seconds=at), "path": path} for at, path in walk] for walk in made]
+    steps = [
+        [{"time": START + timedelta(seconds=at), "path": path} for at, path in walk] for walk in generated
+    ]
     columns = {
         "session_id": [f"s{n}" for n in range(50)], "site": ["shop"] * 50,
         "start_time": pa.array([walk[0]["time"] for walk in steps], TIME), "steps": pa.array(steps, kind),
@@ -268,14 +274,14 @@ def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
     sessions = pa.table({**own, "channel": ["direct", "referral"] * 25, "country": ["DE"] * 50})
     write(tmp_path, "silver/sessions", sessions.take(pa.array(np.random.default_rng(1).permutation(50))))
     rows = Direct(DeltaReader(tmp_path))
-    asked = Definition(STEPS, visitor=False)
-    expected = [depth(walk, PATTERNS, None, None) for walk in made]
-    found = funnels.funnel(rows, Selection(), asked)
-    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
-    split = funnels.by(rows, Selection(), asked, found, "channel").set_index("channel")
+    definition = Definition(STEPS, visitor=False)
+    expected = [depth(walk, PATTERNS, None, None) for walk in generated]
+    result = funnels.funnel(rows, Selection(), definition)
+    assert result.counts == [sum(d > k for d in expected) for k in range(3)]
+    split = funnels.by(rows, Selection(), definition, result, "channel").set_index("channel")
     assert split.loc["referral"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
     direct = Selection(filters=(Filter("channel", "is", ("direct",)),))
-    assert funnels.funnel(rows, direct, asked).counts == split.loc["direct"].tolist()
+    assert funnels.funnel(rows, direct, definition).counts == split.loc["direct"].tolist()
     assert paths.paths(rows, Selection()).levels[0]["count"].sum() == 50
 
 
@@ -288,9 +294,9 @@ def visits(seed: int) -> list[tuple[date, str, str]]:
     ]
 
 
-def cohorts(found: Sequence[tuple[date, str, str]], by: retention.By) -> dict[date, dict[date, int]]:
+def cohorts(actual: Sequence[tuple[date, str, str]], by: retention.By) -> dict[date, dict[date, int]]:
     came: dict[tuple[str, str], set[date]] = {}
-    for day, site, visitor in found:
+    for day, site, visitor in actual:
         came.setdefault((site, visitor), set()).add(retention.start_of(day, by))
     counts: dict[date, Counter[date]] = {}
     for periods in came.values():
@@ -299,10 +305,10 @@ def cohorts(found: Sequence[tuple[date, str, str]], by: retention.By) -> dict[da
 
 
 def sketch(members: Sequence[str]) -> bytes:
-    made = datasketches.update_theta_sketch(20)
+    updated = datasketches.update_theta_sketch(20)
     for member in members:
-        made.update(member)
-    return bytes(made.compact().serialize())
+        updated.update(member)
+    return bytes(updated.compact().serialize())
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
@@ -331,7 +337,7 @@ def test_retention_equals_sets_of_visitors(
             }
         ),
     )
-    lines = [(site, start, visitor) for (site, start), found in rows.items() for visitor in found]
+    lines = [(site, start, visitor) for (site, start), result in rows.items() for visitor in result]
     write(
         tmp_path,
         "silver/requests",
@@ -346,20 +352,20 @@ def test_retention_equals_sets_of_visitors(
     kept = [row for row in every if not filters or row[2] < "v2"]
     expected = cohorts(kept, by)
     newest = START + timedelta(days=45)
-    found = retention.retention(
+    result = retention.retention(
         Direct(DeltaReader(tmp_path)), Selection(filters=filters), by, Extent(START, newest)
     )
-    assert found.share == 1.0
-    assert found.open_from == found.periods[-1] == retention.start_of(newest.date(), by)
-    for number, cohort in enumerate(found.periods):
+    assert result.share == 1.0
+    assert result.open_from == result.periods[-1] == retention.start_of(newest.date(), by)
+    for number, cohort in enumerate(result.periods):
         counts = expected.get(cohort, {})
-        assert found.returned(number) == [counts.get(period, 0) for period in found.periods[number:]]
-    table = found.new_and_returning()
+        assert result.returned(number) == [counts.get(period, 0) for period in result.periods[number:]]
+    table = result.new_and_returning()
     visitors = {
-        p: len({row[1:] for row in kept if retention.start_of(row[0], by) == p}) for p in found.periods
+        p: len({row[1:] for row in kept if retention.start_of(row[0], by) == p}) for p in result.periods
     }
     assert (table["new"] + table["returning"]).tolist() == list(visitors.values())
-    assert found.is_open(0, len(found.periods) - 1)
+    assert result.is_open(0, len(result.periods) - 1)
 
 
 def test_retention_beyond_a_full_sketch_says_its_error(tmp_path: Path) -> None:
@@ -381,14 +387,14 @@ def test_retention_beyond_a_full_sketch_says_its_error(tmp_path: Path) -> None:
     write(tmp_path, "gold/visitor_hours", pa.table(table))
     extent = Extent(START, START + timedelta(days=5))
 
-    found = retention.retention(Direct(DeltaReader(tmp_path)), Selection("shop"), "day", extent)
+    result = retention.retention(Direct(DeltaReader(tmp_path)), Selection("shop"), "day", extent)
 
     truth = [[2_500_000, 800_000, 400_000], [400_000, 100_000], [300_000]]
     for cohort, row in enumerate(truth):
-        for count, true in zip(found.returned(cohort), row, strict=False):
-            assert 0 < abs(count - true) < 3 * found.error(true), (cohort, count, true)
-    assert found.share < 0.6 and found.error(2_500_000) < 0.001 * 2_500_000
-    assert found.new_and_returning()["new"].iloc[3:].tolist() == [0, 0, 0]
+        for count, true in zip(result.returned(cohort), row, strict=False):
+            assert 0 < abs(count - true) < 3 * result.error(true), (cohort, count, true)
+    assert result.share < 0.6 and result.error(2_500_000) < 0.001 * 2_500_000
+    assert result.new_and_returning()["new"].iloc[3:].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("latest", [9, 2**60], ids=["one number", "three"])

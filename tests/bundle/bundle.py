@@ -47,8 +47,8 @@ class Bundle:
     prefix: str
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = self.config["resources"].get(kind, {})
-        return found
+        result: dict[str, dict[str, Any]] = self.config["resources"].get(kind, {})
+        return result
 
     def schema(self) -> str:
         """The schema's name as deployed: development mode prefixes it."""
@@ -58,12 +58,12 @@ class Bundle:
 def source_files() -> list[Path]:
     """databricks.yml and every file that it includes."""
     main = ROOT / "databricks.yml"
-    found = [main]
+    result = [main]
     for pattern in yaml.safe_load(main.read_text(encoding="utf-8"))["include"]:
         matched = sorted(ROOT.glob(pattern))
         assert matched, f"include {pattern} matches nothing"
-        found += matched
-    return found
+        result += matched
+    return result
 
 
 def load(target: str, given: dict[str, Any] | None = None, user: str = "jane.doe@example.com") -> Bundle:
@@ -100,7 +100,7 @@ def load(target: str, given: dict[str, Any] | None = None, user: str = "jane.doe
 def references() -> set[str]:
     """Every reference in the bundle's files."""
     return {
-        found for path in source_files() for found in _REFERENCE.findall(path.read_text(encoding="utf-8"))
+        result for path in source_files() for result in _REFERENCE.findall(path.read_text(encoding="utf-8"))
     }
 
 
@@ -122,7 +122,7 @@ def _resolve(value: Any, config: dict[str, Any], under: tuple[str, ...]) -> Any:
     whole = _REFERENCE.fullmatch(value)
     if whole:
         return _look_up(whole[1], config, under)
-    return _REFERENCE.sub(lambda found: str(_look_up(found[1], config, under)), value)
+    return _REFERENCE.sub(lambda match: str(_look_up(match[1], config, under)), value)
 
 
 def _look_up(name: str, config: dict[str, Any], under: tuple[str, ...]) -> Any:
@@ -130,9 +130,9 @@ def _look_up(name: str, config: dict[str, Any], under: tuple[str, ...]) -> Any:
         raise UnresolvedError(f"{name} refers to itself")
     if name in DEPLOYED:
         return DEPLOYED[name]
-    found: Any = config
+    result: Any = config
     for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(result, dict) or part not in result:
             raise UnresolvedError(f"${{{name}}} refers to nothing")
-        found = found[part]
-    return _resolve(found, config, (*under, name))
+        result = result[part]
+    return _resolve(result, config, (*under, name))

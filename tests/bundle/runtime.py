@@ -44,8 +44,8 @@ def main(plan: dict[str, Any]) -> None:
 
 
 def _entry_point(package: str, name: str) -> Any:
-    found = importlib.metadata.distribution(package).entry_points.select(group="console_scripts", name=name)
-    return next(iter(found)).load()
+    result = importlib.metadata.distribution(package).entry_points.select(group="console_scripts", name=name)
+    return next(iter(result)).load()
 
 
 def _cancel_when_caught_up(task: dict[str, Any]) -> None:

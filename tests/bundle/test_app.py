@@ -64,7 +64,7 @@ def test_every_package_that_the_app_imports_is_required() -> None:
 
 
 @pytest.mark.parametrize(
-    "environment, told",
+    "environment, message",
     [
         ({"TIDEMARK_HOME": "nothing-here"}, "SHOWN []"),
         # Without a warehouse to go to, or the package that goes there: one line a panel.
@@ -72,7 +72,9 @@ def test_every_package_that_the_app_imports_is_required() -> None:
     ],
     ids=["directories", "warehouse"],
 )
-def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[str, str], told: str) -> None:
+def test_the_app_starts_from_its_own_directory(
+    alone: Path, environment: dict[str, str], message: str
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=alone,
@@ -83,7 +85,7 @@ def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[st
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "EXCEPTIONS []" in done.stdout and "TITLES ['Overview']" in done.stdout
-    assert told in done.stdout
+    assert message in done.stdout
 
 
 def started(files: Path) -> dict[str, str]:
@@ -109,24 +111,24 @@ def beside_a_warehouse(
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path) -> None:
     """The app in an environment of its own lock file, with Databricks' connector, against an HTTPS server."""
-    found = beside_a_warehouse(alone)
-    assert found["rows"] == [
+    result = beside_a_warehouse(alone)
+    assert result["rows"] == [
         {
             "session_id": "s1", "start_time": "2026-03-10 12:00:00+00:00", "pages": 3, "sketch": "ff00",
             "reasons": ["a", "b"],
         },
         {"session_id": "s2", "start_time": "NaT", "pages": 4, "sketch": "", "reasons": []},
     ]  # fmt: skip
-    assert found["tools"] == list(ALL)
-    assert found["kinds"]["start_time"] == "datetime64[us, UTC]"
-    assert found["version"] == [7, "2026-03-10T12:00:00+00:00"]
-    first = found["statements"][0]
+    assert result["tools"] == list(ALL)
+    assert result["kinds"]["start_time"] == "datetime64[us, UTC]"
+    assert result["version"] == [7, "2026-03-10T12:00:00+00:00"]
+    first = result["statements"][0]
     assert first["sql"].startswith("SELECT t.`session_id` AS `session_id`")
     assert "FROM `main`.`tidemark`.`silver_sessions` AS t WHERE t.`site` = :p0" in first["sql"]
     # Values travel beside the statement, never in it.
@@ -135,12 +137,12 @@ def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path)
         "p1": ["TIMESTAMP", "2026-03-10 12:00:00+00:00"],
     }
     # A session that ended costs one answer; the next one has another.
-    assert found["errors"] == [
+    assert result["errors"] == [
         "silver/sessions cannot be read: INVALID_HANDLE: the session is over",
         "no_such_table does not exist yet",
     ]
-    assert (found["again"], len(found["opened"])) == (2, 2)
-    assert all(session["TIMEZONE"] == "UTC" for session in found["opened"])
-    assert {(r["path"], r["authorization"]) for r in found["requests"]} == {
+    assert (result["again"], len(result["opened"])) == (2, 2)
+    assert all(session["TIMEZONE"] == "UTC" for session in result["opened"])
+    assert {(r["path"], r["authorization"]) for r in result["requests"]} == {
         ("/sql/1.0/warehouses/abc", "Bearer a-token")
     }

@@ -49,8 +49,8 @@ def tasks(bundle: Bundle) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 def cluster(job: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
     clusters = {entry["job_cluster_key"]: entry["new_cluster"] for entry in job["job_clusters"]}
-    found: dict[str, Any] = clusters[task["job_cluster_key"]]
-    return found
+    result: dict[str, Any] = clusters[task["job_cluster_key"]]
+    return result
 
 
 def parameters(job: dict[str, Any], task: dict[str, Any]) -> list[str]:
@@ -104,9 +104,9 @@ def names(bundle: Bundle) -> set[tuple[str, str]]:
 
 def test_targets_and_developers_share_a_workspace() -> None:
     deployed = [load("prod"), load("dev", user="jane.doe@example.com"), load("dev", user="li@example.com")]
-    found = [names(bundle) for bundle in deployed]
-    assert len(set.union(*found)) == sum(map(len, found)) == 15
-    for name in (dict(entry)["app"] for entry in found):
+    result = [names(bundle) for bundle in deployed]
+    assert len(set.union(*result)) == sum(map(len, result)) == 15
+    for name in (dict(entry)["app"] for entry in result):
         assert re.fullmatch(r"[a-z0-9-]{2,30}", name), "Databricks Apps takes no other names"
 
 
@@ -148,7 +148,7 @@ def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
     assert "include" not in sync
 
 
-def test_what_a_deployment_must_be_told_is_asked_for_and_described() -> None:
+def test_settings_that_a_deployment_needs_are_required_and_described() -> None:
     config = yaml.safe_load((ROOT / "databricks.yml").read_text(encoding="utf-8"))
     assert all(entry["description"].strip() for entry in config["variables"].values())
     required = {name for name, entry in config["variables"].items() if "default" not in entry}
@@ -212,8 +212,8 @@ def test_the_wheel_leaves_spark_to_the_runtime() -> None:
 
 def test_the_environment_of_every_cluster_is_settings_that_exist(bundle: Bundle, tmp_path: Path) -> None:
     clusters = [cluster(job, task) for job, task in tasks(bundle)]
-    for found in clusters:
-        assert {**found, "num_workers": 0} == {**clusters[0], "num_workers": 0}, "the clusters differ"
+    for result in clusters:
+        assert {**result, "num_workers": 0} == {**clusters[0], "num_workers": 0}, "the clusters differ"
     environment = clusters[0]["spark_env_vars"]
     settings = load_settings({"home": tmp_path}, environment)
     named = {name.removeprefix("TIDEMARK_").lower() for name in environment}
@@ -232,9 +232,9 @@ def test_secrets_come_from_the_scope_by_keys_that_the_page_names(bundle: Bundle)
     for job, task in tasks(bundle):
         environment = cluster(job, task)["spark_env_vars"]
         for setting in ("KAFKA_USERNAME", "KAFKA_PASSWORD", "VISITOR_KEY"):
-            found = SECRET.fullmatch(environment[f"TIDEMARK_{setting}"])
-            assert found is not None and found[1] == scope
-            assert f"put-secret $scope {found[2]}" in DEPLOY_PAGE
+            match = SECRET.fullmatch(environment[f"TIDEMARK_{setting}"])
+            assert match is not None and match[1] == scope
+            assert f"put-secret $scope {match[2]}" in DEPLOY_PAGE
 
 
 def test_no_secret_is_in_a_file() -> None:
@@ -258,7 +258,7 @@ def test_no_secret_is_in_a_file() -> None:
     assert seen == 18  # three secrets in each of six jobs
 
 
-def test_development_starts_nothing_and_production_is_told_who_it_is() -> None:
+def test_development_starts_nothing_and_production_has_its_own_identity() -> None:
     dev, prod = load("dev"), load("prod", {"service_principal": "sp"}, user="sp")
     assert dev.config["mode"] == "development" and dev.config["default"]
     assert set(dev.config["var"]["pause"].values()) == {"PAUSED"}

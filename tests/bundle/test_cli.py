@@ -137,9 +137,9 @@ def test_only_the_dashboard_and_the_wheel_are_uploaded(
         f"{root}/state/",
         f"{root}/resources/",
     )  # of the CLI, and the alerts, which are files of the workspace
-    found = {path for path in workspace.files(root) if not path.startswith(own)}
-    wheels = found - expected
-    assert expected <= found and len(wheels) == 1
+    actual = {path for path in workspace.files(root) if not path.startswith(own)}
+    wheels = actual - expected
+    assert expected <= actual and len(wheels) == 1
     assert re.fullmatch(rf"{root}/artifacts/\.internal/tidemark-[\d.]+-py3-none-any\.whl", wheels.pop())
     assert f"Files: {len(expected)} uploaded, 0 deleted" in deployed["prod"]
 
@@ -183,8 +183,8 @@ def test_a_variable_changes_what_uses_it(
 
 def test_rights_are_those_of_the_page(deployed: dict[str, str], workspace: Workspace) -> None:
     def granted(schema: str) -> dict[str, set[str]]:
-        found = workspace.get(f"/api/2.1/unity-catalog/permissions/schema/{schema}")
-        return {e["principal"]: set(e["privileges"]) for e in found["privilege_assignments"]}
+        result = workspace.get(f"/api/2.1/unity-catalog/permissions/schema/{schema}")
+        return {e["principal"]: set(e["privileges"]) for e in result["privilege_assignments"]}
 
     def rights(kind: str, name: str) -> dict[str, str]:
         entries = workspace.get(f"/api/2.0/permissions/{kind}/{name}").get("access_control_list", [])
@@ -210,9 +210,9 @@ def test_rights_are_those_of_the_page(deployed: dict[str, str], workspace: Works
         assert {(e["principal"], e["permission"]) for e in acls} == {(who, "MANAGE") for who in expected}
     for job in workspace.jobs():
         if job["settings"]["name"].startswith("tidemark "):
-            found = rights("jobs", str(job["job_id"]))
+            result = rights("jobs", str(job["job_id"]))
             # Administrators manage every job of a workspace.
-            assert found == {PRINCIPAL: "IS_OWNER", "data engineers": "CAN_MANAGE", "admins": "CAN_MANAGE"}
+            assert result == {PRINCIPAL: "IS_OWNER", "data engineers": "CAN_MANAGE", "admins": "CAN_MANAGE"}
             assert job["settings"]["run_as"] == {"service_principal_name": PRINCIPAL}
 
 
@@ -232,12 +232,12 @@ def test_the_uploaded_app_serves_a_page(
     resources = {resource["name"]: resource["sql_warehouse"]["id"] for resource in app["resources"]}
     environment = {e["name"]: e.get("value") or resources[e["value_from"]] for e in deployment["env_vars"]}
 
-    found = beside_a_warehouse(tmp_path / "files", *deployment["command"], environment=environment)
+    result = beside_a_warehouse(tmp_path / "files", *deployment["command"], environment=environment)
 
-    assert "<title>Streamlit</title>" in found["page"]
-    assert found["titles"] == ["Overview"] and found["exceptions"] == []
-    assert found["paths"] == [f"/sql/1.0/warehouses/{GIVEN['prod']['warehouse_id']}"]
-    assert found["statements"] and all("`main`.`tidemark`." in sql for sql in found["statements"])
+    assert "<title>Streamlit</title>" in result["page"]
+    assert result["titles"] == ["Overview"] and result["exceptions"] == []
+    assert result["paths"] == [f"/sql/1.0/warehouses/{GIVEN['prod']['warehouse_id']}"]
+    assert result["statements"] and all("`main`.`tidemark`." in sql for sql in result["statements"])
 
 
 @pytest.mark.timeout(1200)
@@ -274,6 +274,6 @@ def test_nothing_is_left_after_destroy(tmp_path: Path) -> None:
             assert workspace.get(f"/api/2.1/unity-catalog/schemas/{schema}") is None
             assert workspace.get(f"/api/2.1/unity-catalog/volumes/{schema}.state") is None
             # An app goes when its compute has gone, which is a while after the command.
-            found = workspace.get(f"/api/2.0/apps/{app}")
-            assert found is None or found["compute_status"]["state"] == "DELETING"
+            result = workspace.get(f"/api/2.0/apps/{app}")
+            assert result is None or result["compute_status"]["state"] == "DELETING"
         assert [*workspace.files(HOME[DEVELOPER]), *workspace.files(HOME[PRINCIPAL])] == []

@@ -124,23 +124,23 @@ def run_every_task(
     lines = [*traffic(seed=41, lines=800), ("shop", b"no log line")]
     produce(settings, lines)
 
-    def here(value: str) -> str:
+    def local_value(value: str) -> str:
         """A value of the cluster's environment on this machine: secrets filled in, its disks in `tmp_path`."""
-        value = SECRET.sub(lambda found: SECRETS[found[2]], value)
+        value = SECRET.sub(lambda match: SECRETS[match[2]], value)
         return value.replace("/Volumes/", f"{tmp_path}/Volumes/").replace(
             "/local_disk0/", f"{tmp_path}/disk/"
         )
 
     planned = {}
     for entry, task in [(job, task) for job in jobs for task in job["tasks"]]:
-        found, wheel = cluster(entry, task), task["python_wheel_task"]
+        result, wheel = cluster(entry, task), task["python_wheel_task"]
         planned[task["task_key"]] = {
-            "environment": {name: here(value) for name, value in found["spark_env_vars"].items()},
+            "environment": {name: local_value(value) for name, value in result["spark_env_vars"].items()},
             "package": wheel["package_name"],
             "entry_point": wheel["entry_point"],
             "parameters": parameters(entry, task),
         }
-        configuration = found["spark_conf"]
+        configuration = result["spark_conf"]
     del planned["import"]  # It needs a library and objects.
     assert planned.keys() == set(ORDER)
     queries = {alert["display_name"].split()[-1]: alert["query_text"] for alert in alerts}
@@ -200,10 +200,10 @@ def run_every_task(
     assert [line for line in printed.splitlines() if line.startswith("tidemark ")] != []
     assert "active session kept: True" in printed
     assert "nothing differs" in printed, "a rebuild by the same rules changes nothing"
-    found = [json.loads(line[5:]) for line in printed.splitlines() if line.startswith("sql: ")]
-    assert found[0] == [[0]], "the accounting alert fires on tables that are right"
-    assert 0 <= found[1][0][0] < 1e9, "the freshness alert does not see the newest line"
-    assert found[3][0][0] > 0, "the accounting alert does not see a line too many"
+    result = [json.loads(line[5:]) for line in printed.splitlines() if line.startswith("sql: ")]
+    assert result[0] == [[0]], "the accounting alert fires on tables that are right"
+    assert 0 <= result[1][0][0] < 1e9, "the freshness alert does not see the newest line"
+    assert result[3][0][0] > 0, "the accounting alert does not see a line too many"
     assert_equal(as_directories(settings, tmp_path / "view"), recount(lines))
     for secret in SECRETS.values():
         assert secret == "unused" or secret not in printed

@@ -306,13 +306,13 @@ def start_app(command: list[str]) -> None:
             process.terminate()
     # In a process of its own: a connection that is collected in the server's thread would wait for itself.
     drawn = subprocess.run([sys.executable, "-c", _DRAW], check=True, stdout=subprocess.PIPE, text=True)
-    found = {
+    actual = {
         "page": page,
         **json.loads(drawn.stdout),
         "statements": [statement["sql"] for statement in warehouse.statements],
         "paths": sorted({request["path"] for request in requests}),
     }
-    print(json.dumps(found))
+    print(json.dumps(actual))
 
 
 def _fetched(url: str, process: subprocess.Popen[bytes]) -> str:

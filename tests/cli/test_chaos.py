@@ -22,15 +22,15 @@ SENT = {"from": {"0": 10, "1": 0}, "to": {"0": 13, "1": 2}, "accepted": 4, "reje
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = Settings.of(home=tmp_path / "home")
-    prepare_home(made)
+    generated = Settings.of(home=tmp_path / "home")
+    prepare_home(generated)
     requests = [(0, 10, True), (0, 11, False), (1, 0, True), (1, 1, False)]
     # Before the record's offsets, after them, and of another site.
     others = [("default", 0, 9, True), ("default", 1, 2, True), ("mine", 0, 12, True)]
-    write(made, "silver.requests", [("default", *row) for row in requests] + others)
-    write(made, "silver.rejected", [("default", 0, 12)])
-    write_gold(made, 7, 5)
-    return made
+    write(generated, "silver.requests", [("default", *row) for row in requests] + others)
+    write(generated, "silver.rejected", [("default", 0, 12)])
+    write_gold(generated, 7, 5)
+    return generated
 
 
 def write(settings: Settings, table: str, rows: list[tuple[object, ...]]) -> None:
@@ -80,10 +80,10 @@ def pipeline(settings: Settings) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("accepted", "said", "wrong"), [(4, "each once: 4 accepted", 0), (3, "WRONG: sent were 3", 1)]
+    ("accepted", "message", "wrong"), [(4, "each once: 4 accepted", 0), (3, "WRONG: sent were 3", 1)]
 )
 def test_the_pipeline_is_killed_and_the_tables_are_compared(
-    settings: Settings, accepted: int, said: str, wrong: int
+    settings: Settings, accepted: int, message: str, wrong: int
 ) -> None:
     write_record(settings.run_directory / RECORD, **{**SENT, "accepted": accepted})
     first, second, news = pipeline(settings), None, []
@@ -91,7 +91,7 @@ def test_the_pipeline_is_killed_and_the_tables_are_compared(
         with Chaos(settings, every=0.5) as chaos:
             assert first.wait(20) == -9
             second = pipeline(settings)
-            assert wait_until(lambda: news.extend(chaos.news()) or any(said in text for text in news), 20)
+            assert wait_until(lambda: news.extend(chaos.news()) or any(message in text for text in news), 20)
     finally:
         for process in (first, second):
             if process is not None:

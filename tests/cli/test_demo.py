@@ -37,7 +37,7 @@ def test_a_home_in_use_is_refused(home: Settings) -> None:
 
 
 @pytest.mark.parametrize("setting", ["broker_port", "dashboard_port"])
-def test_a_taken_port_is_told_before_anything_starts(setting: str, home: Settings) -> None:
+def test_a_taken_port_is_reported_before_anything_starts(setting: str, home: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = home.changed(**{setting: taken.getsockname()[1]})
         with pytest.raises(PlatformError, match=f"TIDEMARK_{setting.upper()}"):
@@ -45,7 +45,7 @@ def test_a_taken_port_is_told_before_anything_starts(setting: str, home: Setting
     assert not list(home.logs.iterdir())
 
 
-def test_a_kafka_that_does_not_answer_is_told_before_anything_starts(home: Settings) -> None:
+def test_a_kafka_that_does_not_answer_is_reported_before_anything_starts(home: Settings) -> None:
     settings = home.changed(bootstrap_servers=f"127.0.0.1:{free_port()}")
     with pytest.raises(KafkaError, match="cannot be reached"):
         run_demo(settings, io.StringIO())
@@ -56,12 +56,12 @@ def test_a_new_home_of_the_demo_declares_questions_about_its_own_pages(home: Set
     prepare_home(home)
     declare(home)
 
-    made = load({"home": str(home.home)}, {})
+    generated = load({"home": str(home.home)}, {})
     plan = build_site()
     pages = {page.path for page in [*plan.pages, plan.bought]} | {FUNNEL[0], FUNNEL[1]}
-    assert made.sites[DEFAULT_SITE].hosts[0] == HOST
-    assert {goal.path for goal in made.meaning.goals.values()} - {""} <= pages
-    assert set(made.alerts) == {"server_errors", "silence"}
+    assert generated.sites[DEFAULT_SITE].hosts[0] == HOST
+    assert {goal.path for goal in generated.meaning.goals.values()} - {""} <= pages
+    assert set(generated.alerts) == {"server_errors", "silence"}
     steps = declared(home.home).funnel("checkout").steps
     assert [step.pattern for step in steps[1:]] == list(FUNNEL)
 
@@ -99,21 +99,21 @@ def test_a_demo_with_chaos_kills_the_pipeline_and_counts_exactly(home: Settings)
         start_new_session=True,
     )
     assert demo.stdout is not None
-    said = []
+    messages = []
     try:
         for line in demo.stdout:
-            said.append(line)
+            messages.append(line)
             if "each once" in line or "WRONG" in line:
                 break
         demo.send_signal(signal.SIGINT)
         rest, _ = demo.communicate(timeout=20)
     finally:
         demo.kill()
-    assert demo.returncode == 0, [*said, rest]
-    assert "chaos: kill 1: killing the pipeline with SIGKILL\n" in said
-    assert "pipeline was killed by signal 9\n" in said
+    assert demo.returncode == 0, [*messages, rest]
+    assert "chaos: kill 1: killing the pipeline with SIGKILL\n" in messages
+    assert "pipeline was killed by signal 9\n" in messages
     (exact,) = re.findall(
-        r"chaos: kill 1: ([\d,]+) lines were sent, all are in the tables, each once", "".join(said)
+        r"chaos: kill 1: ([\d,]+) lines were sent, all are in the tables, each once", "".join(messages)
     )
     assert int(exact.replace(",", "")) > 0.95 * Week.lines
     assert rest.endswith("chaos: kills: 1; the counts were exact after 1 of 1 checked restarts\n")

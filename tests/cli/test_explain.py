@@ -56,7 +56,7 @@ def test_each_kind_is_counted_with_the_fields_of_its_first_line(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "line, said",
+    "line, message",
     [
         (COMBINED.replace(" 200 512", " 200"), "matches no format; nearest: combined, differs at bytes"),
         (COMBINED.replace('"GET', "GET"), "matches no format; nearest: combined, differs at time"),
@@ -69,10 +69,10 @@ def test_each_kind_is_counted_with_the_fields_of_its_first_line(tmp_path: Path) 
     ],
 )
 def test_a_line_of_no_format_names_the_nearest_one_and_what_it_lacks(
-    line: str | bytes, said: str, tmp_path: Path
+    line: str | bytes, message: str, tmp_path: Path
 ) -> None:
     [kind] = explain(log(tmp_path, line))
-    assert kind.splitlines()[0] == f"1 line rejected: {said}"
+    assert kind.splitlines()[0] == f"1 line rejected: {message}"
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,10 @@ def test_the_overview_as_a_process_needs_no_spark(home: tuple[Path, pd.DataFrame
     kept = lines[
         (lines["event_time"] >= pd.Timestamp("2026-03-10", tz="UTC")) & (lines["site"] == "a.example")
     ]
-    found = json.loads(done.stdout)
-    assert (found["requests"], found["pageviews"]) == (len(kept), kept["pageview"].sum())
-    assert found["visitors"] == kept[~kept["bot"]]["visitor_id"].nunique()
-    assert 0 < found["bounce_rate"] < 1 and found["sessions"] > 0
+    result = json.loads(done.stdout)
+    assert (result["requests"], result["pageviews"]) == (len(kept), kept["pageview"].sum())
+    assert result["visitors"] == kept[~kept["bot"]]["visitor_id"].nunique()
+    assert 0 < result["bounce_rate"] < 1 and result["sessions"] > 0
     assert done.stderr == ""
 
 
@@ -118,11 +118,11 @@ def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path,
     directory, _ = home
     assert list(BY_NAME) == list(REPORTS)
     for name in list(BY_NAME)[:9]:
-        found = json.loads(call(directory, name, "--json", "--filter", "country=DE|US").stdout)
+        result = json.loads(call(directory, name, "--json", "--filter", "country=DE|US").stdout)
         repeated = call(directory, name, "--csv", "--filter", "country=DE", "--filter", "country=US").stdout
         table = list(csv.reader(io.StringIO(repeated)))
         text = call(directory, name, "--filter", "country=DE|US").stdout.splitlines()
-        size = len(found["rows"]) if "rows" in found else len(found)
+        size = len(result["rows"]) if "rows" in result else len(result)
         assert size > 0
         assert len(table) == size + 1
         assert len(text) == min(size, 50) + 1
@@ -132,16 +132,16 @@ def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path,
 def test_the_values_that_account_for_a_change(home: tuple[Path, pd.DataFrame]) -> None:
     directory, _ = home
     chosen = ["explain", "not_found", "--from", "2026-03-11T12:00", "--to", "2026-03-11T23:00"]
-    found = json.loads(call(directory, *chosen, "--json").stdout)
+    result = json.loads(call(directory, *chosen, "--json").stdout)
     table = list(csv.reader(io.StringIO(call(directory, *chosen, "--csv").stdout)))
 
-    assert (found["before_from"], found["before_to"]) == ("2026-03-11T01:00:00+00:00", found["from"])
-    assert "status" in found["same"] and found["overlaps"] == []
-    assert {row["dimension"] for row in found["rows"]} == set(explain.DIMENSIONS) - set(found["same"])
-    for row in found["rows"]:
+    assert (result["before_from"], result["before_to"]) == ("2026-03-11T01:00:00+00:00", result["from"])
+    assert "status" in result["same"] and result["overlaps"] == []
+    assert {row["dimension"] for row in result["rows"]} == set(explain.DIMENSIONS) - set(result["same"])
+    for row in result["rows"]:
         assert row["change"] == row["now"] - row["before"]
         assert row["filters"][0] == "status=404" and len(row["filters"]) == 2
-    assert table[0] == list(explain.COLUMNS) and len(table) == len(found["rows"]) + 1
+    assert table[0] == list(explain.COLUMNS) and len(table) == len(result["rows"]) + 1
 
 
 def test_alerts_and_reported_days(home: tuple[Path, pd.DataFrame]) -> None:
@@ -172,10 +172,10 @@ def test_alerts_and_reported_days(home: tuple[Path, pd.DataFrame]) -> None:
 
     today = lines[(lines["site"] == "a.example") & (lines["event_time"] < pd.Timestamp(day + 24 * hour))]
     for as_of, wanted, causes in ((None, 7.0, "late lines, "), ("2026-03-10T16:00", 9.0, "")):
-        asked = [*of_site, *(["--as-of", as_of] if as_of else [])]
-        [found] = json.loads(call(directory, "reported", *asked).stdout)["days"]
-        assert (found["metric"], found["reported"], found["now"]) == ("requests", wanted, len(today))
-        assert found["causes"] == causes + "not reported yet"
+        arguments = [*of_site, *(["--as-of", as_of] if as_of else [])]
+        [result] = json.loads(call(directory, "reported", *arguments).stdout)["days"]
+        assert (result["metric"], result["reported"], result["now"]) == ("requests", wanted, len(today))
+        assert result["causes"] == causes + "not reported yet"
     assert json.loads(call(directory, "reported", *of_site, "--as-of", "2026-03-10").stdout)["days"] == []
     for name in ("alerts", "reported"):
         table = list(csv.reader(io.StringIO(call(directory, name, "--csv").stdout)))
@@ -198,25 +198,25 @@ def test_rows_of_pages_and_errors(home: tuple[Path, pd.DataFrame]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["--filter", "colour=red"], "no field 'colour' to filter by"),
         (["--from", "yesterday"], "'yesterday' is no time"),
         (["--site", "c.example"], "there is no site 'c.example'. There are: a.example, b.example."),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line(
-    home: tuple[Path, pd.DataFrame], arguments: list[str], told: str
+def test_what_cannot_be_read_is_reported_in_one_line(
+    home: tuple[Path, pd.DataFrame], arguments: list[str], message: str
 ) -> None:
-    found = call(home[0], "overview", *arguments).exception
-    assert isinstance(found, SettingError)
-    assert told in str(found) and "\n" not in str(found)
+    error = call(home[0], "overview", *arguments).exception
+    assert isinstance(error, SettingError)
+    assert message in str(error) and "\n" not in str(error)
 
 
-def test_a_home_without_tables_is_told_in_one_line(tmp_path: Path) -> None:
-    found = call(tmp_path, "overview").exception
-    assert isinstance(found, TableError)
-    assert "silver/requests does not exist yet" in str(found)
+def test_a_home_without_tables_is_reported_in_one_line(tmp_path: Path) -> None:
+    error = call(tmp_path, "overview").exception
+    assert isinstance(error, TableError)
+    assert "silver/requests does not exist yet" in str(error)
 
 
 def test_a_table_whose_history_is_being_filled_is_not_counted_on(tmp_path: Path) -> None:
@@ -226,17 +226,19 @@ def test_a_table_whose_history_is_being_filled_is_not_counted_on(tmp_path: Path)
     known = pa.table({"table": ["gold.traffic", "gold.pages"], "complete": [False, True]})
     write_deltalake(str(tmp_path / "tables/quality/tables"), known)
 
-    found = call(tmp_path, "overview", "--json")
+    completed = call(tmp_path, "overview", "--json")
 
-    assert json.loads(found.stdout)["requests"] == len(lines)
-    assert found.stderr == "The history of gold.traffic is being filled; counting from silver.\n"
+    assert json.loads(completed.stdout)["requests"] == len(lines)
+    assert completed.stderr == "The history of gold.traffic is being filled; counting from silver.\n"
 
 
 def test_suspected_days_stand_beside_the_bots(home: tuple[Path, pd.DataFrame]) -> None:
     directory, lines = home
-    found = json.loads(call(directory, "bots", "--json").stdout)
+    result = json.loads(call(directory, "bots", "--json").stdout)
 
-    asked = lines[~lines["bot"] & (lines["path"] == "/robots.txt")]
-    wanted = set(zip(asked["visitor_id"], asked["event_time"].dt.strftime("%Y-%m-%d"), strict=True))
-    robots = {(s["visitor_id"], s["day"][:10]) for s in found["suspected"] if "a" in s["reasons"]}
+    robots_requests = lines[~lines["bot"] & (lines["path"] == "/robots.txt")]
+    wanted = set(
+        zip(robots_requests["visitor_id"], robots_requests["event_time"].dt.strftime("%Y-%m-%d"), strict=True)
+    )
+    robots = {(s["visitor_id"], s["day"][:10]) for s in result["suspected"] if "a" in s["reasons"]}
     assert robots == wanted

@@ -59,12 +59,12 @@ class Hit:
 
 
 def read(line: bytes) -> Hit:
-    found = LINE.fullmatch(line.decode())
-    assert found is not None
-    ip, time, asked, status, referrer, agent, seconds = (
-        text if text != "-" else "" for text in found.groups()
+    match = LINE.fullmatch(line.decode())
+    assert match is not None
+    ip, time, request, status, referrer, agent, seconds = (
+        text if text != "-" else "" for text in match.groups()
     )
-    words = asked.split(" ")
+    words = request.split(" ")
     http = len(words) == 3 and words[2].startswith("HTTP/")
     path, _, query = (words[1] if http else "").partition("?")
     bot = meaning.bot_of(agent)
@@ -96,9 +96,9 @@ class Lines:
 
     def goal(self, matches: Callable[[Hit], object]) -> tuple[int, int]:
         """Sessions with a match, and matches."""
-        found = [hit for hit in self.people if matches(hit)]
+        result = [hit for hit in self.people if matches(hit)]
         by_visitor = defaultdict(list)
-        for hit in found:
+        for hit in result:
             by_visitor[hit.visitor].append(hit.second)
         reached = [
             session
@@ -107,7 +107,7 @@ class Lines:
                 session[0].second <= at < session[-1].second + GAP for at in by_visitor[session[0].visitor]
             )
         ]
-        return len(reached), len(found)
+        return len(reached), len(result)
 
 
 def depth(views: Sequence[Hit], steps: Sequence[str], within: int | None = None) -> int:
@@ -149,7 +149,7 @@ def report(home: Path, *options: str) -> Any:
 
 
 def test_overview(home: Path, lines: Lines) -> None:
-    found = report(home, "overview")
+    result = report(home, "overview")
     bounced = sum(len(session) == 1 for session in lines.sessions)
     expected = {
         "requests": len(lines.hits),
@@ -158,17 +158,17 @@ def test_overview(home: Path, lines: Lines) -> None:
         "sessions": len(lines.sessions),
         "bounce_rate": pytest.approx(bounced / len(lines.sessions)),
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: result[name] for name in expected} == expected
 
 
 def test_latency(home: Path, lines: Lines) -> None:
-    found, ordered = report(home, "latency"), sorted(hit.micros for hit in lines.hits)
-    assert found["timed"] == len(ordered)
+    result, ordered = report(home, "latency"), sorted(hit.micros for hit in lines.hits)
+    assert result["timed"] == len(ordered)
     for percent in (50, 95, 99):
         exact = ordered[-(-percent * len(ordered) // 100) - 1]
         of_bucket = 2 * (101 / 99) ** meaning.bucket(exact, Fraction(1, 100)) / (101 / 99 + 1)
-        assert found[f"p{percent}"] == pytest.approx(of_bucket / 1e6)
-        assert found[f"p{percent}"] == pytest.approx(exact / 1e6, rel=0.01)
+        assert result[f"p{percent}"] == pytest.approx(of_bucket / 1e6)
+        assert result[f"p{percent}"] == pytest.approx(exact / 1e6, rel=0.01)
 
 
 def test_bots_and_errors(home: Path, lines: Lines) -> None:
@@ -179,28 +179,28 @@ def test_bots_and_errors(home: Path, lines: Lines) -> None:
 
 
 def test_sources(home: Path, lines: Lines) -> None:
-    found: Counter[tuple[str, str]] = Counter()
+    actual: Counter[tuple[str, str]] = Counter()
     for row in report(home, "sources")["rows"]:
-        found[row["channel"], row["source"]] += row["sessions"]
+        actual[row["channel"], row["source"]] += row["sessions"]
     entries = [meaning.origin(session[0].referrer, session[0].query) for session in lines.sessions]
-    assert found == Counter((entry.channel, entry.source) for entry in entries)
+    assert actual == Counter((entry.channel, entry.source) for entry in entries)
 
 
 def test_goals(home: Path, lines: Lines) -> None:
-    found = {row["name"]: (row["conversions"], row["completions"]) for row in report(home, "goals")["goals"]}
-    assert found == {
+    actual = {row["name"]: (row["conversions"], row["completions"]) for row in report(home, "goals")["goals"]}
+    assert actual == {
         "signup": lines.goal(lambda hit: hit.path.startswith("/welcome")),
         "files": lines.goal(lambda hit: re.search(r"\.(pdf|zip)$", hit.path, re.IGNORECASE)),
         "found": lines.goal(lambda hit: meaning.search_term(hit.query)),
     }
-    assert min(conversions for conversions, _ in found.values()) > 5
+    assert min(conversions for conversions, _ in actual.values()) > 5
 
 
 def test_funnels(home: Path, lines: Lines) -> None:
-    def found(name: str) -> list[int]:
+    def step_counts(name: str) -> list[int]:
         return [step["count"] for step in report(home, "funnel", name)["steps"]]
 
-    assert found("buy") == counts([depth(session, BUY) for session in lines.sessions], 3)
+    assert step_counts("buy") == counts([depth(session, BUY) for session in lines.sessions], 3)
     deepest = [
         max(
             (
@@ -212,7 +212,7 @@ def test_funnels(home: Path, lines: Lines) -> None:
         )
         for views in lines.views.values()
     ]
-    assert found("visit") == counts(deepest, 4)
+    assert step_counts("visit") == counts(deepest, 4)
 
 
 def test_retention(home: Path, lines: Lines) -> None:
@@ -226,7 +226,7 @@ def test_retention(home: Path, lines: Lines) -> None:
         start = datetime.fromtimestamp(day * DAY, UTC).date().isoformat()
         returned = [len(new & days[later]) for later in range(day, last + 1)]
         expected.append({"start": start, "size": len(new), "returned": returned})
-    found = report(home, "retention", "--by", "day")
+    result = report(home, "retention", "--by", "day")
     names = ("start", "size", "returned")
-    assert [{name: cohort[name] for name in names} for cohort in found["cohorts"]] == expected
-    assert found["open_from"] == expected[-1]["start"]
+    assert [{name: cohort[name] for name in names} for cohort in result["cohorts"]] == expected
+    assert result["open_from"] == expected[-1]["start"]

@@ -98,20 +98,20 @@ def as_json(
     out, err = process.communicate(given, timeout=240)
     assert process.returncode == 0, err.decode()
     assert err == b""
-    found: dict[str, Any] = json.loads(out)
-    return found
+    result: dict[str, Any] = json.loads(out)
+    return result
 
 
 def left() -> list[psutil.Process]:
     """Running processes of any home in the cache."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         try:
             if process.environ().get("TIDEMARK_HOME", "").startswith(str(view.place())):
-                found.append(process)
+                result.append(process)
         except psutil.Error:
             continue
-    return found
+    return result
 
 
 @pytest.mark.slow
@@ -178,13 +178,13 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
             assert answer.status == 200
 
         again = start(environment, path)
-        told, err = again.communicate(timeout=60)
+        printed, err = again.communicate(timeout=60)
         assert again.returncode == 0, err
-        assert address.encode() in told
+        assert address.encode() in printed
 
         busy = start(environment, path, "--json")
-        told, err = busy.communicate(timeout=60)
-        assert busy.returncode == 1 and told == b"" and err.count(b"\n") == 1
+        printed, err = busy.communicate(timeout=60)
+        assert busy.returncode == 1 and printed == b"" and err.count(b"\n") == 1
 
         with path.open("ab") as file:
             file.write(b"\n".join(log.add(4, START + 1_800)) + b"\n")
@@ -217,11 +217,11 @@ def test_lines_of_no_format_are_read_by_the_layout_that_they_have_in_common(
 
 
 def await_text(output: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
-    def found() -> bool:
+    def is_printed() -> bool:
         return bool(re.search(pattern, output.read_text(), re.MULTILINE))
 
-    assert wait_until(lambda: found() or process.poll() is not None, timeout=240, interval=0.2)
-    assert found(), output.read_text()
+    assert wait_until(lambda: is_printed() or process.poll() is not None, timeout=240, interval=0.2)
+    assert is_printed(), output.read_text()
     return output.read_text()
 
 
@@ -229,9 +229,9 @@ def await_text(output: Path, pattern: str, process: subprocess.Popen[bytes]) -> 
 def test_standard_input_is_not_kept(environment: dict[str, str]) -> None:
     log = Log()
     given = b"\n".join([*log.add(5, START), *NOISE])
-    found = as_json(environment, "-", given=given)
-    assert found["requests"] == log.truth.accepted
-    assert found["rejected"] == log.truth.rejected.total() + len(NOISE)
+    result = as_json(environment, "-", given=given)
+    assert result["requests"] == log.truth.accepted
+    assert result["rejected"] == log.truth.rejected.total() + len(NOISE)
     assert view.kept() == [] and left() == []
 
 
@@ -274,7 +274,7 @@ def test_another_home_is_refused(environment: dict[str, str], tmp_path: Path) ->
     assert "a home of its own" in str(result.exception)
 
 
-def test_too_little_disk_is_told_before_anything_starts(
+def test_too_little_disk_is_reported_before_anything_starts(
     environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "access.log"

@@ -40,16 +40,16 @@ def committed(settings: Settings) -> list[bytes]:
     config = {"group.id": "test", "isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({**kafka.client_config(settings.kafka), **config})
     consumer.assign([TopicPartition(settings.kafka.topic, partition, 0) for partition in ends])
-    found, ended = [], 0
+    result, ended = [], 0
     while ended < len(ends):
         message = consumer.poll(10)
         assert message is not None
         if message.error():
             ended += 1
         else:
-            found.append(message.value() or b"")
+            result.append(message.value() or b"")
     consumer.close()
-    return found
+    return result
 
 
 def end(settings: Settings, **how: Any) -> int:
@@ -72,7 +72,7 @@ def test_its_partitions_are_at_the_same_time_of_the_week(topic: Settings) -> Non
     assert abs(ends[0] - ends[1]) <= 1
 
 
-def test_a_load_that_is_killed_leaves_no_line_and_is_done_anew(topic: Settings) -> None:
+def test_a_load_that_is_killed_leaves_no_line_and_is_repeated(topic: Settings) -> None:
     struck = False
     for attempt in range(5):
         settings = topic.changed(topic=f"{topic.kafka.topic}-{attempt}")

@@ -57,8 +57,8 @@ def on_s3(server: S3Server, broker: Settings, directory: Path) -> Settings:
 
 
 def traffic() -> list[tuple[str, bytes]]:
-    made = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=6, visitors=200, late=0.1)
-    return [("default", line) for block in blocks(made) for line in block.lines]
+    generated = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=6, visitors=200, late=0.1)
+    return [("default", line) for block in blocks(generated) for line in block.lines]
 
 
 def received(settings: Settings) -> int:
@@ -94,7 +94,7 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
         assert first.poll() is None, first.communicate()[0]
     finally:
         os.killpg(first.pid, signal.SIGKILL)
-        said, _ = first.communicate()
+        first_output, _ = first.communicate()
     assert 0 < received(settings) < len(pairs), "it was to be killed midway"
 
     again = run_process(settings)
@@ -118,7 +118,7 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
 
     assert not settings.tables.exists(), "all tables are to be on S3"
     files = [path for path in settings.home.rglob("*") if path.is_file()]
-    shown = [said, output, refused, *(path.read_text("latin-1") for path in files)]
+    shown = [first_output, output, refused, *(path.read_text("latin-1") for path in files)]
     assert not any(SECRET in text for text in shown)
 
 
@@ -179,12 +179,12 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     forgotten = forget_visitor(settings, visitor="", address=str(address[0]))
     assert forgotten.rows["silver.requests"] == theirs and not forgotten.files_left
     assert len(rows(settings, "silver.requests", ["offset"])) == accepted - theirs
-    told = str(address[0]).encode() + b" "
+    prefix = str(address[0]).encode() + b" "
     for name in parquet("bronze.access_log"):
         with lakehouse.files.system.open_input_file(
             f"{lakehouse.directory('bronze.access_log')}/{name}"
         ) as file:
-            assert not any(value.startswith(told) for value in pq.read_table(file)["value"].to_pylist())
+            assert not any(value.startswith(prefix) for value in pq.read_table(file)["value"].to_pylist())
 
 
 def commit(table: DeltaTable) -> bool:

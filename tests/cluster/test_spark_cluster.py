@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def lines() -> list[tuple[str, bytes]]:
-    made = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=5, visitors=300, late=0.1)
-    return [("default", line) for block in blocks(made) for line in block.lines]
+    traffic = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=5, visitors=300, late=0.1)
+    return [("default", line) for block in blocks(traffic) for line in block.lines]
 
 
 # Two visitors of a day, whose lines are in several partitions.
@@ -54,8 +54,8 @@ def await_received(settings: Settings, process: subprocess.Popen[str], wanted: i
 
     if not wait_until(enough, 120, interval=0.5):
         log = settings.logs / "spark.log"
-        said = log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
-        raise AssertionError(f"only {received(settings)} of {wanted} lines came; Spark said: {said}")
+        log_end = log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
+        raise AssertionError(f"only {received(settings)} of {wanted} lines came; Spark said: {log_end}")
 
 
 def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 from pyspark.sql import SparkSession
 
+from tests.kafka.topics import topic_config
 from tests.pipeline.harness import assert_equal, run_here
 from tests.pipeline.recount import recount
 from tidemark.errors import PlatformError
@@ -76,11 +77,11 @@ def send(settings: Settings, lines: Sequence[bytes], halfway: Callable[[], None]
 
 
 def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSession) -> None:
-    made = Traffic(start=1_780_000_200, rate=100, seconds=200, seed=9, visitors=300, late=0.1)
-    lines = [line for block in blocks(made, truth=False) for line in block.lines]
+    traffic = Traffic(start=1_780_000_200, rate=100, seconds=200, seed=9, visitors=300, late=0.1)
+    lines = [line for block in blocks(traffic, truth=False) for line in block.lines]
     partitions = described(three).partitions
     assert all(len(partition.replicas) == len(partition.isrs) == 3 for partition in partitions.values())
-    assert kafka.topic_config(three.kafka, three.kafka.topic)["min.insync.replicas"] == "2"
+    assert topic_config(three.kafka, three.kafka.topic)["min.insync.replicas"] == "2"
     nodes = broker.status(three)
     assert nodes is not None and len(nodes.pids) == 3
     leader = partitions[0].leader

@@ -63,8 +63,8 @@ def test_quality_checks_every_table(used: Settings) -> None:
 
 
 def test_a_savepoint_holds_every_table(used: Settings) -> None:
-    made = savepoints.create(used, "all")
-    assert set(made.versions) == {table.name for table in TABLES}
+    savepoint = savepoints.create(used, "all")
+    assert set(savepoint.versions) == {table.name for table in TABLES}
 
 
 def test_a_snapshot_covers_every_table(used: Settings) -> None:
@@ -75,9 +75,9 @@ def test_a_snapshot_covers_every_table(used: Settings) -> None:
 def test_a_rebuild_makes_every_table(used: Settings, spark: SparkSession) -> None:
     pipeline = Pipeline.of(used).on(spark)
     work = pipeline.rebuild()
-    made = [table.name for each in (work.of_lines, *work.of_accepted) for table in each.tables]
-    made += [follower.table.name for follower in followers_of(pipeline)]
-    assert sorted(made) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.graph.rebuildable)
+    names = [table.name for each in (work.of_lines, *work.of_accepted) for table in each.tables]
+    names += [follower.table.name for follower in followers_of(pipeline)]
+    assert sorted(names) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.graph.rebuildable)
 
 
 def test_every_table_that_identifies_visitors_is_forgotten() -> None:

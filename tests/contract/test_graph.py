@@ -16,8 +16,8 @@ from tidemark.errors import TableError
 GRAPH = Graph(tables())
 
 
-def names(found: tuple) -> list[str]:  # type: ignore[type-arg]
-    return [table.name for table in found]
+def names(tables: tuple) -> list[str]:  # type: ignore[type-arg]
+    return [table.name for table in tables]
 
 
 def test_the_tables_of_lines() -> None:
@@ -46,7 +46,7 @@ def test_a_table_of_a_package_is_placed_by_its_declaration() -> None:
 
 
 def test_the_tables_of_a_job_are_no_tables_of_lines() -> None:
-    job = replace(traffic.TABLE, name="jobs.clicks", made=None, now=False)
+    job = replace(traffic.TABLE, name="jobs.clicks", aggregation=None, now=False)
     graph = Graph((job,))
     assert not graph.appends and not graph.derived and graph.names == [job.name]
     with pytest.raises(TableError, match=r"there is no table silver\.requests"):

@@ -71,12 +71,12 @@ main()
 
 def progress(settings: Settings) -> tuple[int, int]:
     """Parts done and parts in all of the table's history, which `status` and the dashboard's table tell alike."""
-    told = status.describe(settings)
-    part = told["history"][NAME]
-    said = f"{NAME} is incomplete: backfill of its history, {part['done']} of {part['total']} parts done"
-    assert said in status.lines(told)
-    found = rows(settings, "quality.tables", ["table", "package", "complete", "done", "total"])
-    assert [row for row in found if not row[2]] == [
+    state = status.describe(settings)
+    part = state["history"][NAME]
+    line = f"{NAME} is incomplete: backfill of its history, {part['done']} of {part['total']} parts done"
+    assert line in status.lines(state)
+    result = rows(settings, "quality.tables", ["table", "package", "complete", "done", "total"])
+    assert [row for row in result if not row[2]] == [
         (NAME, "tidemark-requests-by-status", False, part["done"], part["total"])
     ]
     return part["done"], part["total"]
@@ -106,8 +106,8 @@ def test_a_table_of_another_package_is_filled_with_history(
     assert f"3 of {total} parts of {NAME} are staged already" in done_at_last.stderr
     silver = rows(settings, "silver.requests", ["site", "event_time", "status"])
     expected = Counter((site, second // 3600 * 3600, status) for site, second, status in silver)  # type: ignore[operator]
-    found = rows(settings, NAME, ["site", "window_start", "status", "requests"])
-    assert {row[:3]: row[3] for row in found} == expected
+    result = rows(settings, NAME, ["site", "window_start", "status", "requests"])
+    assert {row[:3]: row[3] for row in result} == expected
     assert status.describe(settings)["history"] == {}
     assert (NAME, True) in rows(settings, "quality.tables", ["table", "complete"])
     assert_equal(settings, recount(lines))

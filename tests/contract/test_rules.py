@@ -31,11 +31,11 @@ DAY = datetime(2026, 11, 22, tzinfo=UTC)
 def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """Values of a type on both sides of what the rules ask for, and NULL."""
     if pa.types.is_boolean(kind):
-        found: st.SearchStrategy[Any] = st.booleans()
+        strategy: st.SearchStrategy[Any] = st.booleans()
     elif pa.types.is_integer(kind):
         edges = st.sampled_from([-1, 0, 1, 2, 99, 100, 399, 400, 999, 1000])
         near = st.sampled_from([MOST_RESPONSE_BYTES, MOST_RESPONSE_BYTES + 1])
-        found = edges | st.integers(0, 5) | (near if kind.bit_width == 64 else st.nothing())
+        strategy = edges | st.integers(0, 5) | (near if kind.bit_width == 64 else st.nothing())
     elif pa.types.is_timestamp(kind):
         windows = st.sampled_from([0, 60, 300, 3600, 86_400, 90, 7]).map(lambda s: DAY + timedelta(seconds=s))
         old = st.sampled_from([-1, 0, -60, -300]).map(
@@ -45,17 +45,17 @@ def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
         last = st.sampled_from(
             [datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC), datetime(9999, 1, 1, tzinfo=UTC)]
         )
-        found = windows | off | old | last
+        strategy = windows | off | old | last
     elif pa.types.is_binary(kind):
-        found = st.sampled_from([b"", b"x", "ü".encode(), b"\x00\xff"])
+        strategy = st.sampled_from([b"", b"x", "ü".encode(), b"\x00\xff"])
     elif pa.types.is_list(kind):
-        found = st.lists(st.sampled_from(["malformed", None]), max_size=2)
+        strategy = st.lists(st.sampled_from(["malformed", None]), max_size=2)
     elif pa.types.is_floating(kind):
-        found = st.sampled_from([-1.0, 0.0, 0.5])
+        strategy = st.sampled_from([-1.0, 0.0, 0.5])
     else:
         texts = ["", "DE", "ZZ", "de", "DEU", "DE\n", "\nDE", "DÉ", "GET", "POST", "it's", "a\\b", *FORMATS]
-        found = st.sampled_from(texts) | st.text(max_size=3)
-    return st.none() | found
+        strategy = st.sampled_from(texts) | st.text(max_size=3)
+    return st.none() | strategy
 
 
 def tables(schema: pa.Schema, conditions: Mapping[str, Expression]) -> st.SearchStrategy[pa.Table]:
@@ -68,7 +68,7 @@ def tables(schema: pa.Schema, conditions: Mapping[str, Expression]) -> st.Search
 
 def declared() -> Mapping[str, tuple[pa.Schema, dict[str, Expression]]]:
     """The conditions on each table's rows, and those on parsed lines, with the columns that they may read."""
-    found = {
+    by_table = {
         table.name: (table.arrow_schema, {each.name: each.holds for each in table.expectations})
         for table in pipeline.TABLES
         if table.expectations
@@ -84,7 +84,7 @@ def declared() -> Mapping[str, tuple[pa.Schema, dict[str, Expression]]]:
         if table.rejecting
     }
     assert list(rejecting) == ["silver.requests"]
-    return {**found, "parsed lines": (pa.schema(lines.values()), rejecting["silver.requests"])}
+    return {**by_table, "parsed lines": (pa.schema(lines.values()), rejecting["silver.requests"])}
 
 
 DECLARED = declared()
@@ -139,8 +139,10 @@ def test_a_rejecting_rule_is_an_expectation_where_the_table_keeps_its_columns() 
 
 
 def in_sql(spark: SparkSession, rows: pa.Table, conditions: Mapping[str, Expression]) -> list[dict[str, Any]]:
-    found = spark.createDataFrame(rows).select(*(F.expr(e.sql).alias(name) for name, e in conditions.items()))
-    return found.toArrow().to_pylist()  # type: ignore[no-any-return]
+    result = spark.createDataFrame(rows).select(
+        *(F.expr(e.sql).alias(name) for name, e in conditions.items())
+    )
+    return result.toArrow().to_pylist()  # type: ignore[no-any-return]
 
 
 def in_arrow(rows: pa.Table, conditions: Mapping[str, Expression]) -> list[dict[str, Any]]:

@@ -21,20 +21,20 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def requests(*found: dict[str, Any]) -> pa.Table:
+def requests(*lines: dict[str, Any]) -> pa.Table:
     usual = {"site": "shop", "event_time": NOON, "visitor_id": "v", "bot": False, "path": "/", "status": 200}
-    return pa.Table.from_pylist([usual | {"bytes": 10} | each for each in found], SCHEMA)
+    return pa.Table.from_pylist([usual | {"bytes": 10} | each for each in lines], SCHEMA)
 
 
-def made(counts: WindowedCounts, *found: dict[str, Any]) -> list[dict[str, Any]]:
+def rows_of(counts: WindowedCounts, *lines: dict[str, Any]) -> list[dict[str, Any]]:
     """The table's rows of these requests, without the site and the time of writing."""
-    change = combined(counts, *found)
+    change = combined(counts, *lines)
     rows = change.rows.drop_columns(["site", "updated_at"]).to_pylist()
     return sorted(({k: v for k, v in row.items() if k != "visitors_sketch"} for row in rows), key=repr)
 
 
-def combined(counts: WindowedCounts, *found: dict[str, Any]) -> Change:
-    partial = counts.partial(requests(*found).select(list(counts.needs)))
+def combined(counts: WindowedCounts, *lines: dict[str, Any]) -> Change:
+    partial = counts.partial(requests(*lines).select(list(counts.needs)))
     return counts.combine(_empty(counts, partial), partial)
 
 
@@ -45,11 +45,13 @@ def _empty(counts: WindowedCounts, partial: pa.Table) -> pa.Table:
     return rows
 
 
-def test_text_of_a_key_is_cut_and_never_null() -> None:
+def test_text_of_a_key_is_shortened_and_never_null() -> None:
     by_path = WindowedCounts(3600, {"requests": ROWS}, by=(Text("page", of="path", most=3),), visitors="none")
-    found = made(by_path, {"path": "/äbc"}, {"path": "/äbd"}, {"path": None}, {"path": ""}, {"path": "/äb"})
+    result = rows_of(
+        by_path, {"path": "/äbc"}, {"path": "/äbd"}, {"path": None}, {"path": ""}, {"path": "/äb"}
+    )
     hour = {"window_start": NOON, "window_end": NOON + timedelta(hours=1)}
-    assert found == [{"page": "", "requests": 2, **hour}, {"page": "/äb", "requests": 3, **hour}]
+    assert result == [{"page": "", "requests": 2, **hour}, {"page": "/äb", "requests": 3, **hour}]
 
 
 def test_a_sum_counts_the_rows_of_its_condition_and_null_is_not_true() -> None:
@@ -59,15 +61,15 @@ def test_a_sum_counts_the_rows_of_its_condition_and_null_is_not_true() -> None:
     }
     counts = WindowedCounts(3600, sums, where=column("status") != 302, visitors="none")
     robots = {"path": "/robots.txt", "status": 404, "bytes": 7}
-    [row] = made(counts, robots, {"path": None}, {"status": 500}, {"status": 302}, {"status": None})
+    [row] = rows_of(counts, robots, {"path": None}, {"status": 500}, {"status": 302}, {"status": None})
     assert (row["robots"], row["failed_bytes"]) == (1, 17)
 
 
 def test_visitors_are_people_or_all_or_not_counted() -> None:
     rows = [{"visitor_id": "a"}, {"visitor_id": "a"}, {"visitor_id": "b", "bot": True}, {"visitor_id": None}]
-    assert [row["visitors"] for row in made(WindowedCounts(3600, {}), *rows)] == [1]
-    assert [row["visitors"] for row in made(WindowedCounts(3600, {}, visitors="all"), *rows)] == [2]
-    [row] = made(WindowedCounts(3600, {"requests": ROWS}, visitors="none"), *rows)
+    assert [row["visitors"] for row in rows_of(WindowedCounts(3600, {}), *rows)] == [1]
+    assert [row["visitors"] for row in rows_of(WindowedCounts(3600, {}, visitors="all"), *rows)] == [2]
+    [row] = rows_of(WindowedCounts(3600, {"requests": ROWS}, visitors="none"), *rows)
     assert "visitors" not in row and row["requests"] == 4
 
 
@@ -76,11 +78,11 @@ def test_a_histogram_counts_rows_by_number_in_order_and_is_empty_without_any() -
     counts = WindowedCounts(86_400, {}, histograms={"minutes": pages}, visitors="none", start="day")
     later = [{"event_time": NOON + timedelta(minutes=m)} for m in (5, 0, 5, 12 * 60 + 1)]
     day = NOON.replace(hour=0)
-    assert made(counts, *later, {"path": "/robots.txt"}) == [
+    assert rows_of(counts, *later, {"path": "/robots.txt"}) == [
         {"day": day, "minutes": [(720, 1), (725, 2)]},
         {"day": day + timedelta(days=1), "minutes": [(1, 1)]},
     ]
-    assert made(counts, {"path": "/robots.txt"}) == [{"day": day, "minutes": []}]
+    assert rows_of(counts, {"path": "/robots.txt"}) == [{"day": day, "minutes": []}]
 
 
 def test_histograms_of_a_row_add_per_number() -> None:

@@ -23,7 +23,7 @@ from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
 
 # Those that follow others are in tests/stream/test_following.py.
-MADE = [table for table in pipeline.TABLES if table.made and not table.follows]
+AGGREGATED = [table for table in pipeline.TABLES if table.aggregation and not table.follows]
 NEWEST = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -46,12 +46,12 @@ def accepted() -> pa.Table:
             "kafka_timestamp": pa.array(moments, pa.timestamp("us", "UTC")),
         }
     )
-    judged = requests.judging(Knowledge(b"k" * 32)).add(lines)
-    found = Work().rows(requests.TABLE, Part("accepted"), judged).cast(requests.TABLE.arrow_schema)
-    assert found.num_rows > 5_000
-    edges = found.slice(0, 400)
+    validated = requests.validation(Knowledge(b"k" * 32)).add(lines)
+    rows = Work().rows(requests.TABLE, Part("accepted"), validated).cast(requests.TABLE.arrow_schema)
+    assert rows.num_rows > 5_000
+    edges = rows.slice(0, 400)
     on_the_hour = replaced(edges, event_time=pc.floor_temporal(edges["event_time"], unit="hour"))
-    return pa.concat_tables([timed(found), on_the_hour, odd(found.slice(400, 400))]).combine_chunks()
+    return pa.concat_tables([timed(rows), on_the_hour, odd(rows.slice(400, 400))]).combine_chunks()
 
 
 def replaced(rows: pa.Table, **columns: object) -> pa.Table:
@@ -114,9 +114,9 @@ def odd(rows: pa.Table) -> pa.Table:
 
 
 def aggregation(table: Table, rows: pa.Table) -> Aggregation:
-    assert table.made
+    assert table.aggregation
     newest = dict.fromkeys(pc.unique(rows["site"]).to_pylist(), NEWEST)
-    return table.made(MeaningSettings()).at(newest)
+    return table.aggregation(MeaningSettings()).at(newest)
 
 
 def content(table: Table, rows: pa.Table) -> list[dict[str, object]]:
@@ -134,8 +134,10 @@ def applied(table: Table, rows: pa.Table, change: Change) -> pa.Table:
 
 
 def whole(table: Table, rows: pa.Table) -> list[dict[str, object]]:
-    made = aggregation(table, rows)
-    change = made.combine(table.arrow_schema.empty_table(), made.partial(rows.select(list(made.needs))))
+    aggregate = aggregation(table, rows)
+    change = aggregate.combine(
+        table.arrow_schema.empty_table(), aggregate.partial(rows.select(list(aggregate.needs)))
+    )
     assert change.deleted is None or not change.deleted.num_rows
     return content(table, change.rows)
 
@@ -144,38 +146,38 @@ def parts(rows: pa.Table, chance: random.Random) -> list[pa.Table]:
     """The rows in any order, in pieces of any size, some of them empty."""
     order = list(range(rows.num_rows))
     chance.shuffle(order)
-    cuts = sorted(chance.choices(range(rows.num_rows), k=6))
-    return [rows.take(order[a:b]) for a, b in zip([0, *cuts], [*cuts, rows.num_rows], strict=True)]
+    bounds = sorted(chance.choices(range(rows.num_rows), k=6))
+    return [rows.take(order[a:b]) for a, b in zip([0, *bounds], [*bounds, rows.num_rows], strict=True)]
 
 
-@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", AGGREGATED, ids=lambda table: table.name)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_any_split_in_any_order_merges_to_the_same_rows(table: Table, seed: int, accepted: pa.Table) -> None:
     chance = random.Random(seed)
-    made = aggregation(table, accepted)
-    partials = [made.partial(part.select(list(made.needs))) for part in parts(accepted, chance)]
+    aggregate = aggregation(table, accepted)
+    partials = [aggregate.partial(part.select(list(aggregate.needs))) for part in parts(accepted, chance)]
     while len(partials) > 1:  # any tree
         one, other = chance.sample(range(len(partials)), 2)
-        merged = made.merge(pa.concat_tables([partials[one], partials[other]]))
+        merged = aggregate.merge(pa.concat_tables([partials[one], partials[other]]))
         partials = [each for n, each in enumerate(partials) if n not in (one, other)] + [merged]
-    assert content(table, made.combine(table.arrow_schema.empty_table(), partials[0]).rows) == whole(
+    assert content(table, aggregate.combine(table.arrow_schema.empty_table(), partials[0]).rows) == whole(
         table, accepted
     )
 
 
-@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", AGGREGATED, ids=lambda table: table.name)
 def test_batch_after_batch_ends_with_the_same_rows(table: Table, accepted: pa.Table) -> None:
-    made = aggregation(table, accepted)
+    aggregate = aggregation(table, accepted)
     rows = table.arrow_schema.empty_table()
     for part in parts(accepted, random.Random(5)):
-        partial = made.partial(part.select(list(made.needs)))
+        partial = aggregate.partial(part.select(list(aggregate.needs)))
         # What a store would read: nothing that `touched` leaves out is ever changed.
-        rows = applied(table, rows, made.combine(_read(rows, made.touched(partial)), partial))
+        rows = applied(table, rows, aggregate.combine(_read(rows, aggregate.touched(partial)), partial))
     assert content(table, rows) == whole(table, accepted)
 
 
 def test_text_that_is_encoded_for_all_tables_makes_the_same_rows(accepted: pa.Table) -> None:
-    work = Work(aggregations={table.name: (aggregation(table, accepted), ALL) for table in MADE})
+    work = Work(aggregations={table.name: (aggregation(table, accepted), ALL) for table in AGGREGATED})
     # As text comes from the lines: encoded, with no value for NULL.
     coded = [c.dictionary_encode() if pa.types.is_string(c.type) else c for c in accepted.columns]
     for rows in (accepted, pa.table(coded, accepted.column_names)):
@@ -200,21 +202,25 @@ def _read(rows: pa.Table, where: Sequence[Sequence[tuple[str, str, object]]]) ->
 
 @pytest.mark.parametrize("tasks", [2, 40], ids=["few-tasks", "tasks-merged-in-a-tree"])
 def test_executors_make_the_same_rows(tasks: int, accepted: pa.Table, spark: SparkSession) -> None:
-    made = {table.name: aggregation(table, accepted) for table in MADE}
-    work = Work(aggregations={name: (each, ALL) for name, each in made.items()})
+    aggregates = {table.name: aggregation(table, accepted) for table in AGGREGATED}
+    work = Work(aggregations={name: (each, ALL) for name, each in aggregates.items()})
     outcome = executors.run(work, spark.createDataFrame(accepted).repartition(tasks), {}, "")
-    for table in MADE:
-        change = made[table.name].combine(table.arrow_schema.empty_table(), outcome.partials[table.name])
+    for table in AGGREGATED:
+        change = aggregates[table.name].combine(
+            table.arrow_schema.empty_table(), outcome.partials[table.name]
+        )
         assert content(table, change.rows) == whole(table, accepted), table.name
 
 
 def test_every_table_that_is_revised_says_how_its_rows_are_made() -> None:
     assert {table.name for table in pipeline.LAYER_TABLES if table.kind == "upsert"} == {
-        table.name for table in pipeline.LAYER_TABLES if table.made
+        table.name for table in pipeline.LAYER_TABLES if table.aggregation
     }
     kinds = {table.name: table.kind for table in pipeline.LAYER_TABLES}
     assert all(
-        table.follows == (kinds[table.reads] == "upsert") for table in pipeline.LAYER_TABLES if table.made
+        table.follows == (kinds[table.reads] == "upsert")
+        for table in pipeline.LAYER_TABLES
+        if table.aggregation
     )
     assert {
         table.name for table in pipeline.LAYER_TABLES if table.kind == "append" and not table.lines

@@ -76,22 +76,22 @@ def some(chance: random.Random, number: int) -> list[Request]:
     ]
 
 
-def rows_of(found: list[Request]) -> pa.Table:
+def rows_of(sent: list[Request]) -> pa.Table:
     rows = [
         {
             "site": each.site, "visitor_id": each.visitor, "event_time": START + timedelta(seconds=each.second),
             "path": each.path, "pageview": each.pageview, "channel": each.channel, "bot": each.bot,
             "status": each.status, "method": each.method, "search_term": each.term,
         }
-        for each in found
+        for each in sent
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, requests.TABLE.arrow_schema)
 
 
-def recount(found: list[Request]) -> dict[tuple[Any, ...], tuple[int, int]]:
+def recount(sent: list[Request]) -> dict[tuple[Any, ...], tuple[int, int]]:
     """Conversions and visitors by site, hour, goal and channel: the definition, word for word."""
     sessions: list[list[Request]] = []
-    views = [each for each in found if each.pageview]
+    views = [each for each in sent if each.pageview]
     for view in sorted(views, key=lambda v: (v.site, v.visitor, v.second, v.path or "")):
         last = sessions[-1][-1] if sessions else None
         if last and last[1:3] == view[1:3] and view.second - last.second < GAP:
@@ -102,7 +102,7 @@ def recount(found: list[Request]) -> dict[tuple[Any, ...], tuple[int, int]]:
     for session in sessions:
         first, last = session[0], session[-1]
         within = [
-            each for each in found
+            each for each in sent
             if each[1:3] == first[1:3] and first.second <= each.second < last.second + GAP
         ]  # fmt: skip
         for name in GOALS:
@@ -113,34 +113,34 @@ def recount(found: list[Request]) -> dict[tuple[Any, ...], tuple[int, int]]:
 
 
 def conversions(rows: pa.Table) -> dict[tuple[Any, ...], tuple[int, int]]:
-    made = Conversions.of(3600, GOALS)
-    partial = made.partial(rows.select(list(made.needs)))
-    found = made.combine(gold_goals.TABLE.arrow_schema.empty_table(), partial).rows
-    assert {(row["goal"], row["definition"]) for row in found.to_pylist()} <= {
+    aggregation = Conversions.of(3600, GOALS)
+    partial = aggregation.partial(rows.select(list(aggregation.needs)))
+    result = aggregation.combine(gold_goals.TABLE.arrow_schema.empty_table(), partial).rows
+    assert {(row["goal"], row["definition"]) for row in result.to_pylist()} <= {
         (name, goal.definition) for name, goal in GOALS.items()
     }
     return {
         tuple(row[name] for name in gold_goals.TABLE.key): (row["conversions"], row["visitors"])
-        for row in found.to_pylist()
+        for row in result.to_pylist()
     }
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_conversions_equal_a_recount_batch_after_batch(seed: int) -> None:
     chance = random.Random(seed)
-    found = some(chance, 60)
-    made = SessionGoals(GAP, GOALS)
+    sent = some(chance, 60)
+    aggregation = SessionGoals(GAP, GOALS)
     table = session_goals.TABLE
     rows = table.arrow_schema.empty_table()
-    for start in range(0, len(found), 7):
-        parts = [rows_of(found[start : start + 3]), rows_of(found[start + 3 : start + 7])]
-        partial = made.merge(
-            pa.concat_tables([made.partial(part.select(list(made.needs))) for part in parts])
+    for start in range(0, len(sent), 7):
+        parts = [rows_of(sent[start : start + 3]), rows_of(sent[start + 3 : start + 7])]
+        partial = aggregation.merge(
+            pa.concat_tables([aggregation.partial(part.select(list(aggregation.needs))) for part in parts])
         )
-        rows = applied(table, rows, made.combine(_read(rows, made.touched(partial)), partial))
-        assert conversions(rows) == recount(found[: start + 7])
-    at_once = made.combine(
-        table.arrow_schema.empty_table(), made.partial(rows_of(found).select(list(made.needs)))
+        rows = applied(table, rows, aggregation.combine(_read(rows, aggregation.touched(partial)), partial))
+        assert conversions(rows) == recount(sent[: start + 7])
+    at_once = aggregation.combine(
+        table.arrow_schema.empty_table(), aggregation.partial(rows_of(sent).select(list(aggregation.needs)))
     ).rows
     order = [("session_id", "ascending")]
     names = [name for name in table.column_names if name != "updated_at"]
@@ -148,15 +148,15 @@ def test_conversions_equal_a_recount_batch_after_batch(seed: int) -> None:
 
 
 def test_a_match_waits_for_its_session() -> None:
-    made = SessionGoals(GAP, GOALS)
+    aggregation = SessionGoals(GAP, GOALS)
     match = Request(1_900, "shop", "v", "/form", 200, "POST", None, False)
     view = match._replace(second=200, path="/", method="GET")
-    rows = made.combine(
+    rows = aggregation.combine(
         session_goals.TABLE.arrow_schema.empty_table(),
-        made.partial(rows_of([match]).select(list(made.needs))),
+        aggregation.partial(rows_of([match]).select(list(aggregation.needs))),
     ).rows
     assert rows["pageviews"].to_pylist() == [0] and conversions(rows) == {}
-    change = made.combine(rows, made.partial(rows_of([view]).select(list(made.needs))))
+    change = aggregation.combine(rows, aggregation.partial(rows_of([view]).select(list(aggregation.needs))))
     assert change.deleted == rows
     assert conversions(change.rows) == {("shop", START, "sent", "direct"): (1, 1)}
 
@@ -165,9 +165,10 @@ def test_without_goals_there_are_no_rows_and_another_definition_is_not_counted()
     rows = rows_of(some(random.Random(1), 30))
     none = SessionGoals(GAP)
     assert none.partial(rows.select(list(none.needs))).num_rows == 0
-    made = SessionGoals(GAP, {"welcome": Goal(path="/")})
-    found = made.combine(
-        session_goals.TABLE.arrow_schema.empty_table(), made.partial(rows.select(list(made.needs)))
+    aggregation = SessionGoals(GAP, {"welcome": Goal(path="/")})
+    result = aggregation.combine(
+        session_goals.TABLE.arrow_schema.empty_table(),
+        aggregation.partial(rows.select(list(aggregation.needs))),
     )
-    assert found.rows.num_rows and conversions(found.rows) == {}
-    assert made.identity.keys() != SessionGoals(GAP, {"welcome": GOALS["welcome"]}).identity.keys()
+    assert result.rows.num_rows and conversions(result.rows) == {}
+    assert aggregation.identity.keys() != SessionGoals(GAP, {"welcome": GOALS["welcome"]}).identity.keys()

@@ -47,20 +47,20 @@ def at(second: int) -> datetime:
 
 def recount(views: Sequence[View]) -> list[dict[str, Any]]:
     """Every session, by one pass over all pageviews in order of time: the definition, word for word."""
-    found = []
+    result = []
     for (site, visitor), group in groupby(sorted(views, key=_order), key=lambda v: (v.site, v.visitor)):
         session: list[View] = []
         for view in group:
             if session and view.second - session[-1].second >= GAP:
-                found.append(_session(site, visitor, session))
+                result.append(_session(site, visitor, session))
                 session = []
             session.append(view)
-        found.append(_session(site, visitor, session))
+        result.append(_session(site, visitor, session))
     # The last of each site stays.
     newest = {view.site: view.second for view in sorted(views, key=lambda view: view.second)}
-    for row in found:
+    for row in result:
         row["closed"] = at(newest[row["site"]]) - row["end_time"] > timedelta(seconds=GAP)
-    return sorted(found, key=lambda row: row["session_id"])
+    return sorted(result, key=lambda row: row["session_id"])
 
 
 def _order(view: View) -> tuple[Any, ...]:
@@ -130,8 +130,8 @@ class Stored:
         for view in views:
             self.newest[view.site] = max(self.newest.get(view.site, START), at(view.second))
         existing = pa.Table.from_pylist(list(self.rows.values()), TABLE.arrow_schema)
-        made = Sessions(GAP, self.newest)
-        change = made.combine(existing, made.partial(pageviews(views)))
+        aggregation = Sessions(GAP, self.newest)
+        change = aggregation.combine(existing, aggregation.partial(pageviews(views)))
         gone = change.deleted.to_pylist() if change.deleted else []
         for row in gone:
             del self.rows[row["session_id"]]
@@ -164,9 +164,9 @@ VIEWS = st.builds(
 @given(views=st.lists(VIEWS, min_size=1, max_size=40), data=st.data())
 def test_any_order_in_any_batches_gives_the_same_table(views: list[View], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(views))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(views)), max_size=8)))
+    bounds = sorted(data.draw(st.lists(st.integers(0, len(views)), max_size=8)))
     table = Stored()
-    for low, high in zip([0, *cuts], [*cuts, len(views)], strict=True):
+    for low, high in zip([0, *bounds], [*bounds, len(views)], strict=True):
         table.take(shuffled[low:high])
         assert table.content() == recount(shuffled[:high]) if high else True
     assert table.content() == recount(views)
@@ -263,9 +263,11 @@ def test_nothing_new_changes_nothing() -> None:
 def test_many_visitors_over_many_years() -> None:
     chance = random.Random(7)
     views = [View(chance.randrange(-50 * 31_536_000, 0), visitor=f"{n % 9000:05}") for n in range(12_000)]
-    made = Sessions(GAP, {"s": START})
-    partials = [made.partial(pageviews(half)) for half in (views[:6000], views[6000:])]
-    change = made.combine(TABLE.arrow_schema.empty_table(), made.merge(pa.concat_tables(partials)))
+    aggregation = Sessions(GAP, {"s": START})
+    partials = [aggregation.partial(pageviews(half)) for half in (views[:6000], views[6000:])]
+    change = aggregation.combine(
+        TABLE.arrow_schema.empty_table(), aggregation.merge(pa.concat_tables(partials))
+    )
     merged = change.rows.drop_columns("updated_at").sort_by("session_id").to_pylist()
     expected = recount(views)
     assert [row | {"closed": None} for row in merged] == [row | {"closed": None} for row in expected]

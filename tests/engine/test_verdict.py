@@ -23,6 +23,6 @@ CONDITIONS = {
     ],
 )
 def test_a_verdict_names_what_is_broken(numbers: list[int | None], reasons: list[list[str]]) -> None:
-    found = verdict(CONDITIONS, {"n": pa.array(numbers, pa.int64())})
-    assert found["reasons"].to_pylist() == reasons
-    assert found["accepted"].to_pylist() == [names == [] for names in reasons]
+    result = verdict(CONDITIONS, {"n": pa.array(numbers, pa.int64())})
+    assert result["reasons"].to_pylist() == reasons
+    assert result["accepted"].to_pylist() == [names == [] for names in reasons]

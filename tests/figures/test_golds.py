@@ -26,8 +26,8 @@ SHORTENED = {"gold/bot_pages", "gold/errors", "gold/page_latency"}
 @pytest.mark.parametrize("name", sorted(GOLDS))
 def test_a_gold_table_is_read_as_it_is_declared(name: str) -> None:
     gold, table = GOLDS[name], DECLARED[name.replace("/", ".")]
-    assert table.made is not None
-    assert gold.seconds == table.made(MeaningSettings()).window_seconds
+    assert table.aggregation is not None
+    assert gold.seconds == table.aggregation(MeaningSettings()).window_seconds
     assert gold.time == table.time and gold.time in table.key
     assert gold.bot == ("bot" in table.key)
     usable = set(table.key) & set(FIELDS) - ({"path"} if name in SHORTENED else set())

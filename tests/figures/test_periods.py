@@ -56,15 +56,15 @@ def test_a_report_is_due_on_the_clocks_of_the_zone(last: date, at: time, due: da
 def test_every_day_is_due_once_while_the_clocks_change() -> None:
     """Minute by minute over both changes."""
     for start in (datetime(2026, 3, 28, tzinfo=UTC), datetime(2026, 10, 24, tzinfo=UTC)):
-        found = [
+        result = [
             latest("day", time(2, 30), BERLIN, start + timedelta(minutes=n)).first for n in range(3 * 1440)
         ]
-        assert found == sorted(found) and len(set(found)) == 4
+        assert result == sorted(result) and len(set(result)) == 4
 
 
 def test_the_tables_of_the_settings_are_validated() -> None:
-    found = mailings_of({"monday": {"site": "shop", "to": ["$TEAM"]}}, "tidemark.toml")
-    assert found == {"monday": Mailing("shop", "week", "08:00", ("$TEAM",))}
+    result = mailings_of({"monday": {"site": "shop", "to": ["$TEAM"]}}, "tidemark.toml")
+    assert result == {"monday": Mailing("shop", "week", "08:00", ("$TEAM",))}
     for values, problem in (
         ({"every": "year"}, "tidemark.toml: unknown period 'year' of report x"),
         ({"at": "25:00"}, "at = '25:00' of report x"),

@@ -28,11 +28,11 @@ BOTH = pytest.mark.parametrize("alpha", [FINE, COARSE])
 @BOTH
 def test_each_bucket_ends_at_the_largest_whole_number_that_its_power_reaches(alpha: float) -> None:
     ratio = Fraction(100 + round(alpha * 100), 100 - round(alpha * 100))
-    found = bounds(alpha).tolist()
-    for number in {0, 1, 2, 35, 100, len(found) - 2}:
-        assert found[number] <= ratio**number < found[number] + 1
-    assert ratio ** (len(found) - 2) < 2**63 - 1 == found[-1] <= ratio ** (len(found) - 1)
-    assert found == sorted(found)
+    result = bounds(alpha).tolist()
+    for number in {0, 1, 2, 35, 100, len(result) - 2}:
+        assert result[number] <= ratio**number < result[number] + 1
+    assert ratio ** (len(result) - 2) < 2**63 - 1 == result[-1] <= ratio ** (len(result) - 1)
+    assert result == sorted(result)
 
 
 def test_durations_are_in_the_bucket_of_their_logarithm_and_null_is_in_none() -> None:
@@ -57,8 +57,8 @@ def counted(buckets: np.ndarray) -> pd.DataFrame:
 def test_the_rank_of_a_quantile_is_a_whole_number_where_a_float_would_miss_it() -> None:
     for number in range(1, 201):  # 0.95 * 20 is less than 19 as floats
         rank = -(-95 * number // 100)
-        found = summary(counted(np.arange(number)), FINE)
-        assert found.p95 == seconds(np.array([rank - 1.0]), FINE)[0]
+        result = summary(counted(np.arange(number)), FINE)
+        assert result.p95 == seconds(np.array([rank - 1.0]), FINE)[0]
     assert summary(counted(np.zeros(0, np.int64)), FINE) == Latency(0, None, None, None)
 
 
@@ -66,10 +66,10 @@ def test_the_rank_of_a_quantile_is_a_whole_number_where_a_float_would_miss_it() 
 def test_a_quantile_of_buckets_is_within_alpha_of_that_of_the_durations(alpha: float) -> None:
     chance = random.Random(1)
     durations = sorted(int(chance.lognormvariate(9, 3)) + 1 for _ in range(10_001))
-    found = summary(counted(buckets(pa.array(durations), alpha).to_numpy()), alpha)
+    result = summary(counted(buckets(pa.array(durations), alpha).to_numpy()), alpha)
     for percent in PERCENTS:
         truth = durations[-(-percent * len(durations) // 100) - 1] / 1e6
-        assert getattr(found, f"p{percent}") == pytest.approx(truth, rel=alpha * (1 + 1e-9))
+        assert getattr(result, f"p{percent}") == pytest.approx(truth, rel=alpha * (1 + 1e-9))
 
 
 def test_a_duration_in_seconds_has_the_bucket_of_its_microseconds() -> None:

@@ -53,7 +53,7 @@ def read() -> Callable[[Settings], list[Record]]:
             }
         )
         consumer.assign([TopicPartition(settings.kafka.topic, partition, 0) for partition in ends])
-        found: list[Record] = []
+        result: list[Record] = []
         open_partitions = set(ends)
         while open_partitions:
             message = consumer.poll(10)
@@ -62,9 +62,9 @@ def read() -> Callable[[Settings], list[Record]]:
                 if message.offset() >= ends[message.partition()]:
                     open_partitions.discard(message.partition())
                 continue
-            found.append((message.value() or b"", dict(message.headers() or [])))
+            result.append((message.value() or b"", dict(message.headers() or [])))
         consumer.close()
-        return found
+        return result
 
     return read_topic
 
@@ -142,11 +142,11 @@ def bucket(object_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[B
 
 @pytest.fixture
 def imported(bucket: Bucket, options: Options) -> Callable[..., Report]:
-    """Imports the objects of the bucket; `said` gets what it says."""
+    """Imports the objects of the bucket; `messages` gets its notices."""
 
-    def run(path: str = "", said: list[str] | None = None, queue: str = "", **selection: Any) -> Report:
+    def run(path: str = "", messages: list[str] | None = None, queue: str = "", **selection: Any) -> Report:
         report = Report()
-        say = (said if said is not None else []).append
+        say = (messages if messages is not None else []).append
         how = Options(options.kafka, say=say)
         wanted = ObjectOptions(bucket.server.url, Selection(**selection), queue)
         import_objects([bucket.url + path], how, wanted, report)

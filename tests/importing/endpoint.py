@@ -43,8 +43,8 @@ class Endpoint:
     def stop(self) -> tuple[int, str]:
         """Exit code and standard error after SIGTERM."""
         self.process.terminate()
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=60)
+        return self.process.returncode, output
 
 
 def command(settings: Settings, **more: str) -> subprocess.Popen[str]:
@@ -61,10 +61,10 @@ def running(settings: Settings, **more: str) -> Iterator[Endpoint]:
     process = command(settings, **{"TIDEMARK_INGEST_TOKEN": TOKEN, **more})
     assert process.stderr is not None
     try:
-        said = process.stderr.readline()
-        found = re.search(r"listening on http://127\.0\.0\.1:(\d+)/lines", said)
-        assert found, said + process.stderr.read()
-        yield Endpoint(process, int(found[1]))
+        line = process.stderr.readline()
+        match = re.search(r"listening on http://127\.0\.0\.1:(\d+)/lines", line)
+        assert match, line + process.stderr.read()
+        yield Endpoint(process, int(match[1]))
     finally:
         if process.poll() is None:
             process.kill()

@@ -65,8 +65,8 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 def test_growth_a_late_file_and_an_unended_line(
     following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
-    path, said = write(tmp_path / "a.log", numbered(10)), []
-    with following(tmp_path / "*.log", tmp_path / "later", say=said.append) as report:
+    path, messages = write(tmp_path / "a.log", numbered(10)), []
+    with following(tmp_path / "*.log", tmp_path / "later", say=messages.append) as report:
         until(lambda: report.added == 10)
         write(path, numbered(5, start=10), "ab")
         write(tmp_path / "later", numbered(3, start=100))
@@ -79,7 +79,7 @@ def test_growth_a_late_file_and_an_unended_line(
             assert report.added == 22
             file.write(b" complete\n")
         until(lambda: report.added == 23)
-    assert said == [f"{tmp_path / 'later'}: no such file yet, waiting for it"]
+    assert messages == [f"{tmp_path / 'later'}: no such file yet, waiting for it"]
     expected = numbered(15) + numbered(3, 100) + numbered(4, 200) + [b"not yet complete"]
     assert lines() == sorted(expected)
 
@@ -183,35 +183,37 @@ def test_a_file_removed_just_before_the_end_of_following_is_taken_whole(
 def test_a_file_truncated_in_the_middle_of_a_line_goes_on_in_its_copy(
     following: Following, options: Options, lines: Lines, tmp_path: Path
 ) -> None:
-    path, copy, said = tmp_path / "access.log", tmp_path / "access.log.1", []
+    path, copy, messages = tmp_path / "access.log", tmp_path / "access.log.1", []
     path.write_bytes(b"one\ntw")
-    with following(path, say=said.append) as report:
+    with following(path, say=messages.append) as report:
         until(lambda: report.added == 1)
         copy.write_bytes(b"one\ntwo\n")
         path.write_bytes(b"four\n")
         until(lambda: report.added == 2)
     assert report.unfinished == 1
-    assert len(said) == 1 and "access.log was truncated in the middle of a line" in said[0]
+    assert len(messages) == 1 and "access.log was truncated in the middle of a line" in messages[0]
     assert import_files([str(copy)], options).added == 1
     assert lines() == [b"four", b"one", b"two"]
 
 
-def test_compressed_files_that_are_cut_damaged_or_have_one_line(
+def test_compressed_files_that_are_truncated_damaged_or_have_one_line(
     following: Following, lines: Lines, numbered: Numbered, tmp_path: Path
 ) -> None:
-    content, said = numbered(3000), []
+    content, messages = numbered(3000), []
     packed = gzip.compress(b"".join(line + b"\n" for line in content))
     wrong = packed[:5000] + bytes([packed[5000] ^ 4]) + packed[5001:]
-    mended, cut, one = (tmp_path / f"{name}.gz" for name in ("mended", "cut", "one"))
-    cut.write_bytes(gzip.compress(b"of a cut file\n" * 9)[:-4])
+    mended, truncated, one = (tmp_path / f"{name}.gz" for name in ("mended", "cut", "one"))
+    truncated.write_bytes(gzip.compress(b"of a cut file\n" * 9)[:-4])
     one.write_bytes(gzip.compress(b"one line without an end"))
     mended.write_bytes(wrong)
-    with following(tmp_path / "*.gz", say=said.append) as report:
-        until(lambda: report.added == 10 and bool(said))
-        assert "mended.gz is damaged" in said[0] and "0 lines of it went in" in said[0]
+    with following(tmp_path / "*.gz", say=messages.append) as report:
+        until(lambda: report.added == 10 and bool(messages))
+        assert "mended.gz is damaged" in messages[0] and "0 lines of it went in" in messages[0]
         mended.write_bytes(packed)  # of the same size
         until(lambda: report.added == 3010)
-    assert len(said) == 2 and "cut.gz is truncated" in said[1] and "9 lines of it went in" in said[1]
+    assert (
+        len(messages) == 2 and "cut.gz is truncated" in messages[1] and "9 lines of it went in" in messages[1]
+    )
     assert lines() == sorted([*content, *[b"of a cut file"] * 9, b"one line without an end"])
 
 
@@ -300,10 +302,10 @@ def test_a_file_that_is_no_log_is_named_once(
     following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     (tmp_path / "a.log").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
-    said: list[str] = []
-    with following(tmp_path / "*.log", say=said.append) as report:
+    messages: list[str] = []
+    with following(tmp_path / "*.log", say=messages.append) as report:
         write(tmp_path / "b.log", numbered(3))
         until(lambda: report.added == 3)
         time.sleep(2.5)
-    assert len(said) == 1 and "a.log is a PNG image, not a log" in said[0]
+    assert len(messages) == 1 and "a.log is a PNG image, not a log" in messages[0]
     assert lines() == sorted(numbered(3))

@@ -65,7 +65,7 @@ def test_a_renamed_a_compressed_and_a_grown_file(
     assert lines() == sorted(content + more)
 
 
-def test_pieces_in_any_order_by_a_glob(
+def test_parts_in_any_order_by_a_glob(
     options: Options, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     for number in (2, 0, 1):
@@ -79,13 +79,13 @@ def test_a_shorter_copy_of_an_imported_file_adds_nothing_and_says_so(
 ) -> None:
     content = numbered(3000)
     import_files([str(write(tmp_path / "all.log", content))], options)
-    said: list[str] = []
+    messages: list[str] = []
 
     report = import_files(
-        [str(write(tmp_path / "half.log", content[:1500]))], dataclasses.replace(options, say=said.append)
+        [str(write(tmp_path / "half.log", content[:1500]))], dataclasses.replace(options, say=messages.append)
     )
 
-    assert report.added == 0 and "half.log" in said[0] and "--again" in said[0]
+    assert report.added == 0 and "half.log" in messages[0] and "--again" in messages[0]
     assert lines() == sorted(content)
 
 
@@ -225,9 +225,9 @@ def test_a_line_of_5_mb_is_one_record_and_one_of_20_mb_comes_in_chunks(
     path.write_bytes(b"before\n" + five + b"\n" + twenty + b"\r\nafter\n")
     assert import_files([str(path)], options).added == 4
 
-    found = records()
-    assert sorted(value for value, headers in found if not headers) == sorted([b"before", five, b"after"])
-    parts = {headers["chunk"]: value for value, headers in found if headers}
+    result = records()
+    assert sorted(value for value, headers in result if not headers) == sorted([b"before", five, b"after"])
+    parts = {headers["chunk"]: value for value, headers in result if headers}
     assert set(parts) == {b"1/*", b"2/*", b"3/3"}
     assert max(map(len, parts.values())) == MAX_LINE_BYTES
     assert parts[b"1/*"] + parts[b"2/*"] + parts[b"3/3"] == twenty
@@ -318,13 +318,13 @@ def test_a_broken_file_holds_up_none_of_the_others(
     broken = tmp_path / "access.log.1.gz"
     broken.write_bytes(damaged(gzip.compress(b"".join(line + b"\n" for line in numbered(1000))), 500))
     log = write(tmp_path / "access.log.2", numbered(10))
-    report, said = Report(), []
+    report, messages = Report(), []
     with pytest.raises(InputError, match=r"access\.log\.1\.gz is damaged"):
         import_files(
-            [str(broken), str(log), str(broken)], dataclasses.replace(options, say=said.append), report
+            [str(broken), str(log), str(broken)], dataclasses.replace(options, say=messages.append), report
         )
     assert (report.files, report.added) == (3, 10)
-    assert len(said) == 1 and "access.log.1.gz is damaged" in said[0]
+    assert len(messages) == 1 and "access.log.1.gz is damaged" in messages[0]
     assert lines() == sorted(numbered(10))
 
 

@@ -77,7 +77,7 @@ def test_without_a_broker_it_says_how_to_start_one(
     assert time.monotonic() - started < 10
 
 
-def test_an_unfinished_last_line_is_said_and_taken_with_complete(
+def test_an_unfinished_last_line_is_reported_and_taken_with_complete(
     tidemark: Start, lines: Lines, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.log"

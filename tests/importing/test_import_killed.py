@@ -110,7 +110,7 @@ def test_broker_killed_during_an_import(
     settings = home.changed(bootstrap_servers=started.bootstrap_servers)
     content = numbered(400_000)
     path = write(tmp_path / "access.log", content)
-    said: list[str] = []
+    messages: list[str] = []
     killed = threading.Event()
     revived: list[threading.Thread] = []
 
@@ -124,8 +124,8 @@ def test_broker_killed_during_an_import(
             revived[0].start()
 
     try:
-        report = import_files([str(path)], Options(settings.kafka, say=said.append, advance=kill_once))
-        assert killed.is_set() and said
+        report = import_files([str(path)], Options(settings.kafka, say=messages.append, advance=kill_once))
+        assert killed.is_set() and messages
         assert report.added == len(content)
         assert import_files([str(path)], Options(settings.kafka)).added == 0
         assert sorted(value for value, _ in read(settings)) == sorted(content)

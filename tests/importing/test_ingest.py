@@ -204,9 +204,9 @@ REFUSED: dict[str, tuple[int, str, bytes | None, dict[str, str]]] = {
 
 
 def test_a_refusal_says_why_and_sends_nothing(server: Endpoint, added: Callable[[], list[Record]]) -> None:
-    for name, (status, said, body, given) in REFUSED.items():
+    for name, (status, message, body, given) in REFUSED.items():
         answer = server.post(body, **given)  # type: ignore[arg-type]
-        assert answer[0] == status and said in str(answer[1]["error"]), (name, answer)
+        assert answer[0] == status and message in str(answer[1]["error"]), (name, answer)
     assert server.post(LINE)[0] == 200
     assert added() == [(LINE, {})]
 
@@ -306,13 +306,13 @@ def test_sigterm_finishes_the_requests_under_way(topic: Settings, tmp_path: Path
         raw.sendall(b"b\n")
         assert raw.recv(1000).startswith(b"HTTP/1.1 200 ")
         raw.close()
-        code, said = server.stop()
-        assert code == 0 and said.splitlines() == ["tidemark: stopped"]
+        code, output = server.stop()
+        assert code == 0 and output.splitlines() == ["tidemark: stopped"]
         assert sorted(read(settings)) == [(b"a", {}), (b"b", {})]
 
 
 @pytest.mark.parametrize(
-    ("environment", "code", "said"),
+    ("environment", "code", "message"),
     [
         ({"TIDEMARK_INGEST_PORT": "{taken}"}, 1, "port {taken} of 127.0.0.1, which the endpoint is to listen on"),
         ({"TIDEMARK_INGEST_ADDRESS": "0.0.0.0"}, 2, "everybody who reaches 0.0.0.0 could send lines"),
@@ -322,13 +322,15 @@ def test_sigterm_finishes_the_requests_under_way(topic: Settings, tmp_path: Path
     ids=["port", "address", "token", "Kafka"],
 )  # fmt: skip
 def test_a_start_that_fails_says_why(
-    topic: Settings, server: Endpoint, environment: dict[str, str], code: int, said: str
+    topic: Settings, server: Endpoint, environment: dict[str, str], code: int, message: str
 ) -> None:
     given = {name: value.format(taken=server.port) for name, value in environment.items()}
     process = endpoint.command(topic, **given)
     _, error = process.communicate(timeout=60)
     assert process.returncode == code
-    assert error.startswith(f"tidemark: {said.format(taken=server.port)}") and error.count("\n") == 1, error
+    assert error.startswith(f"tidemark: {message.format(taken=server.port)}") and error.count("\n") == 1, (
+        error
+    )
 
 
 def test_without_a_token_no_page_of_a_browser_sends_lines(topic: Settings) -> None:

@@ -47,10 +47,10 @@ def body(request: int) -> bytes:
 
 def by_id(records: list[Record]) -> dict[bytes, bytes]:
     """The lines that count: of those with the same id, one."""
-    found: dict[bytes, bytes] = {}
+    actual: dict[bytes, bytes] = {}
     for value, headers in records:
-        assert found.setdefault(headers["id"], value) == value
-    return found
+        assert actual.setdefault(headers["id"], value) == value
+    return actual
 
 
 def sent_again(server: Endpoint, request: int) -> tuple[int, dict[str, object]]:
@@ -121,8 +121,8 @@ def test_a_broker_that_is_killed_gives_503_and_loses_nothing(own: Settings, read
         embedded.start(own)
         for n in range(3):
             assert sent_again(server, n) == (200, {"lines": LINES})
-        code, said = server.stop()
-    assert code == 0 and "Traceback" not in said
+        code, output = server.stop()
+    assert code == 0 and "Traceback" not in output
     assert sorted(by_id(read(settings)).values()) == sorted(
         line for n in range(3) for line in body(n).splitlines()
     )

@@ -15,8 +15,8 @@ CONTENT = st.lists(
 ).map(b"".join)
 
 
-def pieces(content: bytes, cuts: list[int]) -> list[bytes]:
-    at = sorted({cut % (len(content) + 1) for cut in cuts} | {0, len(content)})
+def split_at(content: bytes, bounds: list[int]) -> list[bytes]:
+    at = sorted({end % (len(content) + 1) for end in bounds} | {0, len(content)})
     return [content[a:b] for a, b in itertools.pairwise(at)]
 
 
@@ -32,9 +32,9 @@ def split(parts: list[bytes], splitter: LineSplitter) -> list[Block]:
 
 
 @given(CONTENT, st.lists(st.integers(0, 1000)))
-def test_any_cut_gives_the_lines_of_split(content: bytes, cuts: list[int]) -> None:
+def test_any_split_gives_the_lines_of_split(content: bytes, bounds: list[int]) -> None:
     splitter = LineSplitter()
-    blocks = split(pieces(content, cuts), splitter)
+    blocks = split(split_at(content, bounds), splitter)
 
     assert [line for block in blocks for line in block.lines] == expected(content)
     read = content.rstrip(b"\0")  # What is written next may replace the NUL bytes at the end.
@@ -46,9 +46,9 @@ def test_any_cut_gives_the_lines_of_split(content: bytes, cuts: list[int]) -> No
 
 
 @given(CONTENT, st.lists(st.integers(0, 1000)), st.integers(2, 9))
-def test_long_lines_come_in_parts_that_join_again(content: bytes, cuts: list[int], limit: int) -> None:
+def test_long_lines_come_in_parts_that_join_again(content: bytes, bounds: list[int], limit: int) -> None:
     splitter = LineSplitter(limit)
-    blocks = split(pieces(content, cuts), splitter)
+    blocks = split(split_at(content, bounds), splitter)
 
     joined, unfinished = [], b""
     for data, chunk in [part for block in blocks for part in block.parts]:
@@ -67,25 +67,27 @@ def test_long_lines_come_in_parts_that_join_again(content: bytes, cuts: list[int
 
 
 @given(CONTENT, st.lists(st.integers(0, 1000)), st.lists(st.integers(0, 1000)), st.integers(2, 9))
-def test_the_cut_makes_no_difference_to_parts(
+def test_the_split_makes_no_difference_to_parts(
     content: bytes, one: list[int], other: list[int], limit: int
 ) -> None:
-    def parts(cuts: list[int]) -> list[tuple[bytes, str]]:
-        return [part for block in split(pieces(content, cuts), LineSplitter(limit)) for part in block.parts]
+    def parts(bounds: list[int]) -> list[tuple[bytes, str]]:
+        return [
+            part for block in split(split_at(content, bounds), LineSplitter(limit)) for part in block.parts
+        ]
 
     assert parts(one) == parts(other)
 
 
 @given(CONTENT, st.integers(0, 1000), st.lists(st.integers(0, 1000)), st.integers(2, 9))
 def test_resuming_at_any_offset_gives_the_same_records(
-    content: bytes, at: int, cuts: list[int], limit: int
+    content: bytes, at: int, bounds: list[int], limit: int
 ) -> None:
     first = LineSplitter(limit)
     before = first.feed(content[: at % (len(content) + 1)])
 
     second = LineSplitter(limit)
     second.offset, second.lines, second.chunk = first.offset, first.lines, first.chunk
-    after = split(pieces(content[first.offset :], cuts), second)
+    after = split(split_at(content[first.offset :], bounds), second)
 
     whole = split([content], LineSplitter(limit))
     for kind in ("lines", "parts"):
@@ -109,14 +111,14 @@ COMMENTED = st.lists(
 
 
 @given(COMMENTED, st.lists(st.integers(0, 1000)), st.booleans())
-def test_comments_are_left_out_wherever_the_content_is_cut(
-    content: bytes, cuts: list[int], resumed: bool
+def test_comments_are_left_out_wherever_the_content_is_split(
+    content: bytes, bounds: list[int], resumed: bool
 ) -> None:
-    splitter, comments, found, size = LineSplitter(), Comments(), [], 0
-    for data in [*pieces(content, cuts), b""]:
+    splitter, comments, result, size = LineSplitter(), Comments(), [], 0
+    for data in [*split_at(content, bounds), b""]:
         block = splitter.feed(data) if data else splitter.finish()
         for part in comments.without(block, data):
-            found += [(line, part.fields) for line in part.lines]
+            result += [(line, part.fields) for line in part.lines]
             size += part.size
         if resumed:
             comments = Comments(comments.fields, comments.count)
@@ -129,4 +131,4 @@ def test_comments_are_left_out_wherever_the_content_is_cut(
             fields = " ".join(text[8:].decode().split()) if text.lower().startswith(b"#fields:") else fields
         else:
             wanted.append((line, fields))
-    assert (found, comments.fields, comments.count, size) == (wanted, fields, count, len(content))
+    assert (result, comments.fields, comments.count, size) == (wanted, fields, count, len(content))

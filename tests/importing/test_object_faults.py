@@ -74,14 +74,14 @@ def one_error(
     imported: Import, bucket: Bucket, problem: str, remedy: str, path: str = "", **seconds: float
 ) -> None:
     """Runs an import, which ends with one error, and nothing else is said."""
-    said: list[str] = []
+    messages: list[str] = []
     with impatient(**seconds), pytest.raises(InputError) as raised:
-        imported(path, said=said)
+        imported(path, messages=messages)
     assert raised.value.exit_code != 0
     error = str(raised.value)
     assert bucket.name in error and problem in error and remedy in error
     assert SECRET not in error and KEY not in error
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize(
@@ -232,17 +232,17 @@ def test_a_stop_does_not_wait_for_a_silent_store(
     silence: threading.Event,
     listing: bool,
 ) -> None:
-    asked = threading.Event()
+    event = threading.Event()
 
     def be_silent(environment: Any, start: Any, serve: Callable[[], Any]) -> Any:
         if listing or key_of(environment):
-            asked.set()
+            event.set()
             silence.wait(60)
         return serve()
 
     bucket.server.fault = be_silent
     report = Report()
-    how = Options(options.kafka, say=lambda text: None, stopped=asked.is_set)
+    how = Options(options.kafka, say=lambda text: None, stopped=event.is_set)
     with impatient(silent_seconds=600):
         import_objects([bucket.url], how, ObjectOptions(bucket.server.url), report)
     assert report.stopped

@@ -38,7 +38,7 @@ Import = Callable[..., Report]
 def test_each_version_of_an_object_once(
     bucket: Bucket, imported: Import, lines: Lines, numbered: Numbered
 ) -> None:
-    content, said = numbered(500), list[str]()
+    content, messages = numbered(500), list[str]()
     bucket.put("b/2.log.gz", gzip.compress(text(content[100:300])))
     bucket.put("b/3.log", text(content[300:400]).removesuffix(b"\n"))
     bucket.put("b/empty.log", b"")
@@ -51,16 +51,16 @@ def test_each_version_of_an_object_once(
     bucket.put("b/1.log", text(content[:100]))
     bucket.put("b/3.log", text(content[300:450]))
     bucket.put("b/2.log.gz", gzip.compress(text(content[100:300]), compresslevel=1))
-    grown = imported(said=said)
+    grown = imported(messages=messages)
     assert (grown.files, grown.added, grown.known) == (3, 150, 300)
     assert lines() == sorted(content[:450])
-    assert said == []
+    assert messages == []
 
     # Other content is all imported, and reported.
     bucket.put("b/1.log", text(content[450:]))
-    assert imported(said=said).added == 50
+    assert imported(messages=messages).added == 50
     assert lines() == sorted(content)
-    assert len(said) == 1 and "b/1.log has other content" in said[0]
+    assert len(messages) == 1 and "b/1.log has other content" in messages[0]
 
 
 def test_one_object_a_beginning_of_keys_and_a_selection(
@@ -187,10 +187,10 @@ def test_objects_that_change_while_they_are_read(
         return serve()
 
     bucket.server.fault = change
-    said: list[str] = []
-    report = imported(said=said)
+    messages: list[str] = []
+    report = imported(messages=messages)
     assert report.added == 40
-    assert [each.rpartition("/")[2] for each in said] == ["gone was deleted before it was read"]
+    assert [each.rpartition("/")[2] for each in messages] == ["gone was deleted before it was read"]
     assert imported().added == 0
     assert lines() == sorted(numbered(40, start=10))
 
@@ -248,9 +248,9 @@ def test_a_queue_names_the_objects_and_keeps_what_kafka_has_not(
         attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
         return int(attributes[names[0]])
 
-    said: list[str] = []
-    assert imported(queue=queue, said=said).added == 20
-    assert any("2.log.gz is truncated" in each for each in said)
+    messages: list[str] = []
+    assert imported(queue=queue, messages=messages).added == 20
+    assert any("2.log.gz is truncated" in each for each in messages)
     assert left() == 1
     bucket.put("2.log.gz", gzip.compress(text(numbered(10, start=10))))
     assert imported(queue=queue).added == 0

@@ -135,10 +135,10 @@ def test_what_is_no_log_is_one_error_each_and_holds_up_no_other_file(
 ) -> None:
     kinds = binary_files(tmp_path / "logs")
     write(tmp_path / "logs" / "z.log", numbered(3))
-    said: list[str] = []
+    messages: list[str] = []
     with pytest.raises(InputError) as last:
-        import_files([str(tmp_path / "logs" / "*")], dataclasses.replace(options, say=said.append))
-    errors = [*said, str(last.value)]
+        import_files([str(tmp_path / "logs" / "*")], dataclasses.replace(options, say=messages.append))
+    errors = [*messages, str(last.value)]
     assert len(errors) == len(kinds)
     for name, kind in kinds.items():
         error = next(error for error in errors if f"/logs/{name} is" in error)

@@ -17,7 +17,7 @@ from tidemark.importing.text import HOLE_BYTES, PLAIN, Head, Text
 Records = tuple[list[bytes], list[tuple[bytes, str]]]
 ENCODINGS = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 TEXTS = (PLAIN, Text(line_end="\r"), *map(Text, ENCODINGS))
-CUTS = st.lists(st.integers(0, 10_000), max_size=6)
+BOUNDS = st.lists(st.integers(0, 10_000), max_size=6)
 LINE = '192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET /%d HTTP/1.1" 200 512'
 
 
@@ -86,14 +86,14 @@ def split(parts: Sequence[bytes], text: Text, limit: int, *, resumed: bool = Fal
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.one_of(contents(), container_logs()), CUTS, st.sampled_from([5, 40, 100, 50_000]), st.booleans())
+@given(st.one_of(contents(), container_logs()), BOUNDS, st.sampled_from([5, 40, 100, 50_000]), st.booleans())
 @example((PLAIN, b"a" + bytes(600) + b"b\n"), [1, 300, 601], 40, True)
 @example((Text("utf-16-be"), "a\nb".encode("utf-16-be")), [1, 2, 3, 4, 5], 40, True)
 def test_records_depend_neither_on_the_blocks_nor_on_the_ends_of_imports(
-    content: tuple[Text, bytes], cuts: list[int], limit: int, resumed: bool
+    content: tuple[Text, bytes], bounds: list[int], limit: int, resumed: bool
 ) -> None:
     text, data = content
-    at = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
+    at = sorted({place % (len(data) + 1) for place in bounds} | {0, len(data)})
     parts = [data[begin:end] for begin, end in itertools.pairwise(at)]
     assert split(parts, text, limit, resumed=resumed) == split([data], text, limit)
 
@@ -207,8 +207,8 @@ def test_parts_are_joined_within_limits_of_bytes_and_lines() -> None:
 
 def test_parts_of_different_senders_are_of_different_lines() -> None:
     lines = [cri("P", "a").encode(), cri("P", "b").encode(), cri("F", "c").encode(), cri("F", "d").encode()]
-    found = join(lines, 1000, "leave", senders=["one", "two", "one", "two"])
-    assert (found.lines, found.numbers) == ([cri("F", "ac").encode(), cri("F", "bd").encode()], [0, 1])
+    result = join(lines, 1000, "leave", senders=["one", "two", "one", "two"])
+    assert (result.lines, result.numbers) == ([cri("F", "ac").encode(), cri("F", "bd").encode()], [0, 1])
 
 
 def test_lines_that_wait_for_a_part_are_released_where_a_stream_is_stopped() -> None:

@@ -20,14 +20,21 @@ class Certificate:
 
 def self_signed(directory: Path, name: str) -> Certificate:
     """A certificate for 127.0.0.1 that is its own authority."""
-    made = Certificate(directory / f"{name}.pem", directory / f"{name}.p12")
-    store = ["-keystore", str(made.keystore), "-storetype", "PKCS12", "-storepass", made.password]
+    certificate = Certificate(directory / f"{name}.pem", directory / f"{name}.p12")
+    store = [
+        "-keystore",
+        str(certificate.keystore),
+        "-storetype",
+        "PKCS12",
+        "-storepass",
+        certificate.password,
+    ]
     _keytool(
         "-genkeypair", "-alias", name, "-keyalg", "EC", "-dname", f"CN={name}", "-validity", "30",
         "-ext", "san=ip:127.0.0.1,dns:localhost", "-ext", "bc:c", *store,
     )  # fmt: skip
-    _keytool("-exportcert", "-rfc", "-alias", name, "-file", str(made.authority), *store)
-    return made
+    _keytool("-exportcert", "-rfc", "-alias", name, "-file", str(certificate.authority), *store)
+    return certificate
 
 
 def _keytool(*arguments: str) -> None:

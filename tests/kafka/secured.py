@@ -134,8 +134,8 @@ def identity_provider(client: str, secret: str) -> Iterator[IdentityProvider]:
             else:
                 self._answer(401, {"error": "invalid_client"})
 
-        def _answer(self, status: int, said: dict[str, object]) -> None:
-            body = json.dumps(said).encode()
+        def _answer(self, status: int, message: dict[str, object]) -> None:
+            body = json.dumps(message).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

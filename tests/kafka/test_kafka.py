@@ -11,6 +11,7 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 
+from tests.kafka.topics import topic_config
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
@@ -32,14 +33,14 @@ def test_a_topic_is_created_once_and_then_left_as_it_is(broker: Settings, topic:
         == kafka.beginning_offsets(broker.kafka, topic)
         == {0: 0, 1: 0, 2: 0}
     )
-    config = kafka.topic_config(broker.kafka, topic)
+    config = topic_config(broker.kafka, topic)
     assert config["retention.ms"] == "3600000"
     assert config["max.message.bytes"] == str(16 * 1024 * 1024)
 
 
 def test_a_topic_keeps_its_records_for_ever_by_default(broker: Settings, topic: str) -> None:
     kafka.ensure_topic(broker.kafka, topic)
-    assert kafka.topic_config(broker.kafka, topic)["retention.ms"] == "-1"
+    assert topic_config(broker.kafka, topic)["retention.ms"] == "-1"
     assert len(kafka.end_offsets(broker.kafka, topic)) == broker.kafka.partitions
 
 
@@ -48,13 +49,13 @@ def test_end_offsets_ask_with_the_client_given(
 ) -> None:
     kafka.ensure_topic(broker.kafka, topic, partitions=1)
     admin = kafka.admin_client(broker.kafka)
-    made: list[Settings] = []
-    monkeypatch.setattr(kafka, "admin_client", lambda settings: made.append(settings) or admin)
+    items: list[Settings] = []
+    monkeypatch.setattr(kafka, "admin_client", lambda settings: items.append(settings) or admin)
 
     assert kafka.end_offsets(broker.kafka, topic, admin=admin) == {0: 0}
-    assert made == []
+    assert items == []
     assert kafka.end_offsets(broker.kafka, topic) == {0: 0}
-    assert len(made) == 1
+    assert len(items) == 1
 
 
 def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -> None:

@@ -77,7 +77,7 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         ({"kafka_password": "planted-wrong"}, "refuses the credentials of user log reader"),
         ({"kafka_username": "nobody"}, "refuses the credentials of user nobody"),
@@ -86,8 +86,10 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
         ({"kafka_security_protocol": "PLAINTEXT"}, "kafka_security_protocol"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_error(secured: Settings, change: dict[str, str], told: str) -> None:
-    with pytest.raises(KafkaError, match=told) as raised:
+def test_what_does_not_fit_is_one_clear_error(
+    secured: Settings, change: dict[str, str], message: str
+) -> None:
+    with pytest.raises(KafkaError, match=message) as raised:
         kafka.require_reachable(secured.changed(**change).kafka, timeout=8)
     assert "\n" not in str(raised.value) and "planted" not in str(raised.value)
 

@@ -46,16 +46,16 @@ def any_java(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("any_java")
 def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> None:
     assert class_archive.use(cached.java, "") == ""
-    made = tmp_path / "made.jsa"
+    archive = tmp_path / "made.jsa"
     for part in (class_archive.DRIVER, class_archive.BROKER):
         assert not is_prepared(cached.java)
-        assert java(class_archive.make(made, cached.java)).returncode == 0
-        assert class_archive.keep(made, cached.java, part)
+        assert java(class_archive.make(archive, cached.java)).returncode == 0
+        assert class_archive.keep(archive, cached.java, part)
         done = java(class_archive.use(cached.java, "", part))
         assert done.returncode == 0, done.stderr
         assert "shared objects file" in done.stdout
         assert (java_release() >= 25) == ("AOTCache" in class_archive.use(cached.java, "", part))
-        assert not class_archive.keep(made, cached.java, part), "nothing was made"
+        assert not class_archive.keep(archive, cached.java, part), "nothing was made"
     assert is_prepared(cached.java)
 
 
@@ -83,7 +83,7 @@ def test_the_drivers_archive_belongs_to_one_installation_of_spark(
         jar.parent.mkdir(parents=True)
         jar.touch()
 
-    def made() -> Path:
+    def kept_archive() -> Path:
         (tmp_path / "made.jsa").write_bytes(b"an archive")
         assert class_archive.keep(tmp_path / "made.jsa", cached.java)
         return class_archive.archive(cached.java)
@@ -92,25 +92,25 @@ def test_the_drivers_archive_belongs_to_one_installation_of_spark(
         return set(cache_directory(cached.java).glob("classes-*.jsa"))
 
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "first"))
-    first = made()
+    first = kept_archive()
     assert class_archive.use(cached.java, "")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "second"))
     assert class_archive.use(cached.java, "") == ""
-    second = made()
+    second = kept_archive()
     assert kept() == {first, second}
     os.utime(jars["second"], (1, 1))  # installed again
     assert class_archive.use(cached.java, "") == ""
-    again = made()
+    again = kept_archive()
     assert kept() == {first, again} and again != second
     shutil.rmtree(tmp_path / "first")
-    assert made() == again and kept() == {again}
+    assert kept_archive() == again and kept() == {again}
 
 
 @pytest.mark.soak
 def test_the_whole_of_it(home: Settings, tmp_path: Path) -> None:
     settings = home.changed(jvm_cache=str(tmp_path / "cache"))
-    said: list[str] = []
-    assert prepare(settings, said.append)
+    messages: list[str] = []
+    assert prepare(settings, messages.append)
     assert is_prepared(settings.java)
-    assert len(said) == 2
+    assert len(messages) == 2
     assert [path for path in cache_directory(settings.java).iterdir() if path.name.startswith(".")] == []

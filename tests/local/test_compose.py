@@ -79,8 +79,8 @@ def image_environment() -> dict[str, str]:
 
 
 def services() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-    return found
+    result: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
+    return result
 
 
 def test_the_image_copies_what_is_there() -> None:
@@ -142,13 +142,13 @@ def test_every_container_of_ours_gets_arguments_and_settings_that_it_takes(tmp_p
 
 
 def test_containers_reach_kafka_and_the_outside_reaches_loopback_only() -> None:
-    found = services()
-    address = found["pipeline"]["environment"]["TIDEMARK_BOOTSTRAP_SERVERS"]
-    assert f"CONTAINERS://{address}" in found["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
-    assert found["pipeline"]["depends_on"].keys() <= found.keys()
+    result = services()
+    address = result["pipeline"]["environment"]["TIDEMARK_BOOTSTRAP_SERVERS"]
+    assert f"CONTAINERS://{address}" in result["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    assert result["pipeline"]["depends_on"].keys() <= result.keys()
     declared = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["volumes"]
-    for entry in found.values():
+    for entry in result.values():
         assert all(port.startswith("127.0.0.1:") for port in entry.get("ports", []))
         assert {volume.split(":")[0] for volume in entry["volumes"]} <= declared.keys()
-    port = found["dashboard"]["environment"]["TIDEMARK_DASHBOARD_PORT"]
-    assert found["dashboard"]["ports"][0].endswith(f":{port}")
+    port = result["dashboard"]["environment"]["TIDEMARK_DASHBOARD_PORT"]
+    assert result["dashboard"]["ports"][0].endswith(f":{port}")

@@ -66,9 +66,9 @@ def test_a_header_counts_from_its_proxy_alone_whatever_a_client_says_it_forwards
         host = dashboard.url(home).removeprefix("http://")
         client = http.client.HTTPConnection(host, source_address=(source, 0), timeout=30)
         client.request("GET", "/", headers={**named, "X-Forwarded-For": forwarded})
-        found = client.getresponse().status
+        result = client.getresponse().status
         client.close()
-        return found
+        return result
 
     try:
         assert wait_until(lambda: dashboard.is_healthy(home), timeout=60, interval=0.2)
@@ -86,8 +86,8 @@ def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make
         capture_output=True, text=True, env=more, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    for said in ("0.0.0.0", "tidemark access login password", "tidemark access user add"):
-        assert said in done.stderr
+    for message in ("0.0.0.0", "tidemark access login password", "tidemark access user add"):
+        assert message in done.stderr
     with pytest.raises(SettingError, match="tidemark access login password"):
         run_demo(home.changed(dashboard_address="0.0.0.0"), io.StringIO())
     assert not (home.run_directory / "broker.json").exists()

@@ -84,15 +84,15 @@ def test_a_library_that_cannot_be_had_is_one_clear_error_and_leaves_nothing(
 
 
 def test_concurrent_callers_resolve_once(offline: Settings, capfd: pytest.CaptureFixture[str]) -> None:
-    found: list[list[str]] = []
+    result: list[list[str]] = []
     threads = [
-        threading.Thread(target=lambda: found.append(names(jars.spark_jars(offline.java)))) for _ in range(4)
+        threading.Thread(target=lambda: result.append(names(jars.spark_jars(offline.java)))) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [["one-1.jar"]] * 4
+    assert result == [["one-1.jar"]] * 4
     assert capfd.readouterr().err.count("Fetching") == 1
 
 

@@ -58,7 +58,7 @@ def test_no_java_at_all(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         require_java()
 
 
-def test_what_is_wrong_with_each_java_is_said(alone: Path) -> None:
+def test_what_is_wrong_with_each_java_is_reported(alone: Path) -> None:
     fake_java(alone.parent, saying("11.0.2"))
     with pytest.raises(PlatformError, match=r"JAVA_HOME: .* does not exist; the PATH: .* is Java 11.0.2"):
         require_java()

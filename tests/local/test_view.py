@@ -25,13 +25,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def look(
     states: view.States,
     *,
-    made: str = "1",
+    identity: str = "1",
     known: Callable[[Path], int | None] = lambda directory: 1,
     done: bool = True,
     lasting: bool = True,
 ) -> Kept:
     """A look at files, after which their home has all of them if `done`."""
-    with home_for(states, made, known, lasting=lasting) as home:
+    with home_for(states, identity, known, lasting=lasting) as home:
         home.note(exact=done)
     return home
 
@@ -113,7 +113,7 @@ def test_a_home_that_does_not_last_is_removed_in_the_end_and_after_a_kill() -> N
     assert not killed.directory.exists()
 
 
-def test_a_cache_that_cannot_be_written_is_told(cache: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(cache: Path) -> None:
     (cache / "tidemark").write_text("a file")
     with pytest.raises(PlatformError, match="XDG_CACHE_HOME"):
         look(A)

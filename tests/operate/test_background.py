@@ -46,11 +46,13 @@ with in_background("naps", 19, WatchingSettings(), partial(partial, time.sleep))
 @pytest.fixture
 def store(home: Settings) -> DeltaRsStore:
     """A home with one good request and one that breaks rules."""
-    made = DeltaRsStore(lakehouse.of(home))
+    delta_store = DeltaRsStore(lakehouse.of(home))
     for table in TABLES:
-        made.ensure(table)
-    made.append_arrow(REQUESTS, rows(REQUESTS, good(REQUESTS), good(REQUESTS, 1, status=99, country=None)))
-    return made
+        delta_store.ensure(table)
+    delta_store.append_arrow(
+        REQUESTS, rows(REQUESTS, good(REQUESTS), good(REQUESTS, 1, status=99, country=None))
+    )
+    return delta_store
 
 
 def test_a_process_gives_way_and_is_started_again_if_it_ends() -> None:
@@ -93,12 +95,12 @@ def test_another_process_finds_the_same(home: Settings, store: DeltaRsStore) -> 
     at = take_moment(Home.of(home, TABLES))
 
     with checking(Home.of(home, TABLES)) as check:
-        found = check(at)
+        result = check(at)
         [child] = processes("quality")
         nice = child.nice()
 
-    assert found == Checker(Home.of(home, TABLES)).new(at)
-    assert {r["expectation"] for r in found if not r["success"]} == {
+    assert result == Checker(Home.of(home, TABLES)).new(at)
+    assert {r["expectation"] for r in result if not r["success"]} == {
         "status_in_range", "country_code", "country_located", "rows_accounted_for",
     }  # fmt: skip
     assert nice == 19 and not child.is_running()

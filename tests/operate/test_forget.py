@@ -74,14 +74,14 @@ def keys(settings: Settings, table: str) -> set[tuple[object, ...]]:
 
 def on_disk(settings: Settings, text: str) -> bool:
     """Whether any file of the tables, old versions too, still has the address."""
-    found = False
+    result = False
     for table in TABLES[:3]:
         for file in (settings.tables / table.replace(".", "/")).glob("*.parquet"):
             for row in pq.read_table(file).to_pylist():
                 value = (row.get("value") or b"").decode(errors="replace")
                 alone = re.search(rf"(?<![\w.:]){re.escape(text)}(?![\w.:])", value)
-                found |= row.get("client_ip") == text or alone is not None
-    return found
+                result |= row.get("client_ip") == text or alone is not None
+    return result
 
 
 def assert_balanced(settings: Settings) -> None:
@@ -233,12 +233,12 @@ def spelled(
     return settings
 
 
-@pytest.mark.parametrize("asked", [text for texts in SPELLED.values() for text in texts])
-def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_path: Path, asked: str) -> None:
+@pytest.mark.parametrize("wanted", [text for texts in SPELLED.values() for text in texts])
+def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_path: Path, wanted: str) -> None:
     shutil.copytree(spelled.home, tmp_path / "home")
     settings = spelled.changed(home=tmp_path / "home")
     before = {table: len(keys(settings, table)) for table in TABLES[:3]}
-    done = forget_visitor(settings, visitor="", address=asked)
+    done = forget_visitor(settings, visitor="", address=wanted)
     assert done.rows == {
         "bronze.access_log": 6, "silver.requests": 3, "silver.rejected": 3, "silver.sessions": 1,
         "silver.session_goals": 0, "silver.session_steps": 1, "silver.visitor_days": 1,
@@ -246,18 +246,18 @@ def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_pat
     after = {table: len(keys(settings, table)) for table in TABLES[:3]}
     assert all(after[table] == before[table] - done.rows[table] for table in TABLES[:3])
     for texts in SPELLED.values():
-        assert all(on_disk(settings, text) == (asked not in texts) for text in texts)
+        assert all(on_disk(settings, text) == (wanted not in texts) for text in texts)
     assert_balanced(settings)
 
 
-def test_nothing_found_is_said(home_with_rows: Settings) -> None:
+def test_nothing_found_is_reported(home_with_rows: Settings) -> None:
     command = ["forget", "--address", "2001:db8::dead"]
     called = CliRunner().invoke(tidemark, command, env=home_with_rows.environment(), catch_exceptions=False)
     assert called.exit_code == 0 and "nothing found of 2001:db8::dead" in called.output
 
 
 @pytest.mark.parametrize(
-    "command, told",
+    "command, message",
     [
         (["--address", "203.0.113.999"], "'203.0.113.999' is no IP address"),
         (["--address", "host.example"], "'host.example' is no IP address"),
@@ -268,7 +268,7 @@ def test_nothing_found_is_said(home_with_rows: Settings) -> None:
     ],
 )
 def test_what_is_no_address_or_visitor_is_refused(
-    home_with_rows: Settings, command: list[str], told: str,
+    home_with_rows: Settings, command: list[str], message: str,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     for name, value in home_with_rows.environment().items():
@@ -276,7 +276,7 @@ def test_what_is_no_address_or_visitor_is_refused(
     monkeypatch.setattr("sys.argv", ["tidemark", "forget", *command])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == 2 and told in capsys.readouterr().err
+    assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_one_of_both_is_needed(home_with_rows: Settings) -> None:

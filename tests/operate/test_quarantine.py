@@ -48,7 +48,7 @@ def test_lines_that_an_earlier_version_has_rejected_are_counted(tmp_path: Path) 
     assert readable(home, home.validation(), NOW - timedelta(hours=1)) == Readable(1, 2, all=True)
 
 
-def test_nothing_is_said_without_rejected_lines(tmp_path: Path) -> None:
+def test_nothing_is_reported_without_rejected_lines(tmp_path: Path) -> None:
     home = home_with(tmp_path, [])
     assert readable(home, home.validation(), NOW) == Readable(0, 0, all=True)
 
@@ -58,6 +58,6 @@ def test_of_a_large_quarantine_the_newest_lines_are_examined(
 ) -> None:
     monkeypatch.setattr(quarantine, "NEWEST_LINES", 2)
     home = home_with(tmp_path, [NAMED, NAMED], [LATIN, GARBAGE])
-    found = readable(home, home.validation(), NOW)
-    assert found == Readable(1, 2, all=False)
-    assert str(found).startswith("1 of the newest 2 rejected lines can be read")
+    result = readable(home, home.validation(), NOW)
+    assert result == Readable(1, 2, all=False)
+    assert str(result).startswith("1 of the newest 2 rejected lines can be read")

@@ -20,7 +20,7 @@ MIDNIGHT = NOON.replace(hour=0)
 Row = tuple[str, float | None, str]
 
 
-class Told(Scene):
+class Reporting(Scene):
     """A scene that reports."""
 
     def report(self, at: datetime, again: Reports | None = None) -> list[Row]:
@@ -30,8 +30,8 @@ class Told(Scene):
         written = reports.report(self.moment(at=at))
         rows = self.store.read(REPORTED).to_pylist()
         assert len(rows) == before + written
-        found = [(r["metric"], r["value"], r["cause"]) for r in rows if r["reported_at"] == at]
-        return sorted(found, key=lambda row: row[0])
+        result = [(r["metric"], r["value"], r["cause"]) for r in rows if r["reported_at"] == at]
+        return sorted(result, key=lambda row: row[0])
 
     def as_reported(self, day: datetime, at: datetime, site: str = "shop") -> dict[str, float | None]:
         rows = self.store.read(REPORTED).sort_by("reported_at").to_pylist()
@@ -43,12 +43,12 @@ class Told(Scene):
 
 
 @pytest.fixture
-def scene(home: Settings) -> Told:
+def scene(home: Settings) -> Reporting:
     """Two sessions on the first day, of which one is a bounce."""
-    made = Told.of(home)
-    assert isinstance(made, Told)
-    made.add(*every(1, 0, 3), Line(60, visitor="w"), Line(61, bot=True), Line(61, status=404))
-    return made
+    created = Reporting.of(home)
+    assert isinstance(created, Reporting)
+    created.add(*every(1, 0, 3), Line(60, visitor="w"), Line(61, bot=True), Line(61, status=404))
+    return created
 
 
 def after(scene: Scene, day: datetime) -> None:
@@ -56,7 +56,7 @@ def after(scene: Scene, day: datetime) -> None:
     scene.add(Line((day + DAY + HOUR - NOON) / timedelta(minutes=1)))
 
 
-def test_a_day_is_reported_an_hour_after_its_end(scene: Told) -> None:
+def test_a_day_is_reported_an_hour_after_its_end(scene: Reporting) -> None:
     now = datetime.now(UTC)
     scene.add(Line((MIDNIGHT + DAY + 0.9 * HOUR - NOON) / timedelta(minutes=1)))
     assert scene.report(now) == []
@@ -68,7 +68,7 @@ def test_a_day_is_reported_an_hour_after_its_end(scene: Told) -> None:
     assert scene.report(now + HOUR) == []
 
 
-def test_the_clock_ends_a_day_too_and_a_day_without_lines_is_reported(scene: Told) -> None:
+def test_the_clock_ends_a_day_too_and_a_day_without_lines_is_reported(scene: Reporting) -> None:
     clock = (MIDNIGHT + 2 * DAY + HOUR - NOON) / timedelta(minutes=1)
     Reports(scene.settings, scene.store, TABLE).report(scene.moment(minutes=clock))
     assert scene.as_reported(MIDNIGHT + DAY, datetime.now(UTC)) == {}
@@ -79,7 +79,7 @@ def test_the_clock_ends_a_day_too_and_a_day_without_lines_is_reported(scene: Tol
     assert max(scene.store.read(REPORTED)["day"].to_pylist()) == MIDNIGHT + 6 * DAY
 
 
-def test_a_late_line_is_reported_at_most_once_an_hour_with_what_it_changed(scene: Told) -> None:
+def test_a_late_line_is_reported_at_most_once_an_hour_with_what_it_changed(scene: Reporting) -> None:
     now = datetime.now(UTC)
     after(scene, MIDNIGHT)
     reports = Reports(scene.settings, scene.store, TABLE)
@@ -94,7 +94,7 @@ def test_a_late_line_is_reported_at_most_once_an_hour_with_what_it_changed(scene
     assert [scene.as_reported(MIDNIGHT, now + n * HOUR)["requests"] for n in (0, 0.9, 1, 2.6)] == [6, 6, 7, 8]
 
 
-def test_the_cause_is_what_happened_since_the_last_report(scene: Told) -> None:
+def test_the_cause_is_what_happened_since_the_last_report(scene: Reporting) -> None:
     now = datetime.now(UTC)
     after(scene, MIDNIGHT)
     scene.report(now - 4 * HOUR)
@@ -124,8 +124,8 @@ def test_notes_of_an_import_are_one_while_it_goes_on(home: Settings) -> None:
     store = Scene.of(home).store
     days = [NOON.replace(hour=0) - n * DAY for n in range(6)]
     now = datetime.now(UTC)
-    for found in (days[2:3], days[1:2], days[3:5]):
-        notes.write(home, store, [notes.archive(notes.listed(store), "shop", found, now)])
+    for result in (days[2:3], days[1:2], days[3:5]):
+        notes.write(home, store, [notes.archive(notes.listed(store), "shop", result, now)])
     [note] = notes.listed(store)
     assert note["text"] == f"Lines of {days[4]:%Y-%m-%d} to {days[1]:%Y-%m-%d} were imported"
     later = notes.archive(notes.listed(store), "shop", days[:1], now + 2 * HOUR)
@@ -139,8 +139,8 @@ def test_reported_figures_equal_a_recount_whatever_the_order(home: Settings) -> 
              chance.random() < 0.2)
         for _ in range(400)
     ]  # fmt: skip
-    scene = Told.of(home)
-    assert isinstance(scene, Told)
+    scene = Reporting.of(home)
+    assert isinstance(scene, Reporting)
     now = datetime.now(UTC)
     for number in range(4):
         scene.add(*lines[number * 100 : number * 100 + 100])
@@ -163,13 +163,13 @@ def test_reported_figures_equal_a_recount_whatever_the_order(home: Settings) -> 
 
 def sessions_of(lines: list[Line]) -> list[list[datetime]]:
     """The times of the pageviews of each session."""
-    found: list[list[datetime]] = []
+    result: list[list[datetime]] = []
     for visitor in {line.visitor for line in lines}:
         views = sorted(each.time for each in lines if each.visitor == visitor and each.views)
         previous = None
         for view in views:
             if previous is None or view - previous >= timedelta(minutes=30):
-                found.append([])
-            found[-1].append(view)
+                result.append([])
+            result[-1].append(view)
             previous = view
-    return found
+    return result

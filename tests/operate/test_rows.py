@@ -42,13 +42,13 @@ def test_conditions_have_one_meaning(accepted: Rows) -> None:
     topic, middle = table["topic"][0].as_py(), table["event_time"][300].as_py()
     later = Snapshot({}, 0, {topic: {"0": 100}}, {}).later()
     chosen = accepted.where(later).where(column("event_time") >= middle)
-    found = ordered(chosen.read())
-    assert found == ordered(chosen.frame().toArrow().cast(table.schema))
-    assert found == [
+    result = ordered(chosen.read())
+    assert result == ordered(chosen.frame().toArrow().cast(table.schema))
+    assert result == [
         row for row in ordered(table)
         if (row["partition"] != 0 or row["offset"] >= 100) and row["event_time"] >= middle  # type: ignore[operator]
     ]  # fmt: skip
-    assert 0 < len(found) < table.num_rows
+    assert 0 < len(result) < table.num_rows
     rest = accepted.where(~later) + chosen + accepted.where(later).where(column("event_time") < middle)
     assert ordered(rest.read()) == ordered(table) == ordered(rest.frame().toArrow().cast(table.schema))
     none = accepted.where(column("event_time") < datetime(1971, 1, 1, tzinfo=UTC))
@@ -62,8 +62,8 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
     assert sum(accepted.where(part).read().num_rows for part in time_ranges(accepted, "event_time", 200)) == (
         accepted.read().num_rows
     )
-    found = spans(accepted), list(differences(requests.TABLE, half, accepted))
-    assert sum(row["rows"] for row in found[0].values()) == accepted.read().num_rows and found[1]
+    result = spans(accepted), list(differences(requests.TABLE, half, accepted))
+    assert sum(row["rows"] for row in result[0].values()) == accepted.read().num_rows and result[1]
     none = accepted.where(column("status") < 0)
     assert accepted.few
     monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
@@ -71,7 +71,7 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
     assert not everywhere.few
     assert [part.sql for part in time_ranges(everywhere, "event_time", 200)] == ranges
     again = Rows(half.spark, half.slices)
-    assert (spans(everywhere), list(differences(requests.TABLE, again, everywhere))) == found
+    assert (spans(everywhere), list(differences(requests.TABLE, again, everywhere))) == result
     assert spans(none) == {} and time_ranges(Rows(none.spark, none.slices), "event_time", 200) == []
 
 

@@ -81,7 +81,7 @@ def test_a_fork_is_a_second_pipeline(
         restore(saved, "middle", fork)
 
 
-def test_taken_from_a_running_pipeline_it_is_a_consistent_cut(
+def test_taken_from_a_running_pipeline_it_is_a_consistent_snapshot(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
@@ -160,8 +160,8 @@ def test_restored_with_other_partitions(
 
 
 def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
-    (found,) = savepoints(saved)
-    assert sum(found.offsets[saved.kafka.topic].values()) == 1_000
+    (savepoint,) = savepoints(saved)
+    assert sum(savepoint.offsets[saved.kafka.topic].values()) == 1_000
     with pytest.raises(TableError, match="already"):
         make_savepoint(saved, "middle")
     for name in ("", "../up", ".hidden", "a/b"):
@@ -187,8 +187,8 @@ def test_the_commands(saved: Settings, lines: list[Pair]) -> None:
     assert [line.split()[0] for line in call("savepoint", "list").splitlines()] == ["middle", "now"]
     (saved.home / "tidemark.toml").write_text('# ours\nlog_level = "info"\n')
     for partitions in ("4", "1"):
-        said = call("savepoint", "restore", "middle", "--state-partitions", partitions)
-        assert f"shuffle_partitions = {partitions} from now on" in said
+        result = call("savepoint", "restore", "middle", "--state-partitions", partitions)
+        assert f"shuffle_partitions = {partitions} from now on" in result
     written = (saved.home / "tidemark.toml").read_text()
     assert written == 'shuffle_partitions = 1\n# ours\nlog_level = "info"\n'
     assert_equal(saved, recount(lines[:1_000]))

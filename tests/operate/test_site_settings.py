@@ -25,7 +25,7 @@ from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream import schema_check, table_state
 
 LINES = access_log.TABLE
-JUDGED = [requests.TABLE, rejected.TABLE]
+VALIDATED = [requests.TABLE, rejected.TABLE]
 UNSET, SHOP, WWW = SiteSettings(), SiteSettings(hosts=("shop.example",)), SiteSettings(hosts=("www.example",))
 CHANGE = "sites.shop.hosts was unset, now shop.example"
 
@@ -42,16 +42,16 @@ class Scenario:
         self.store.append_arrow(SITES, rows(SITES, good(SITES, 0, site="shop", accepted=2, rejected=1)))
         for number in range(lines):
             self.store.append_arrow(LINES, rows(LINES, good(LINES, number)))
-        schema_check.note(self.pipeline.only(JUDGED))
+        schema_check.note(self.pipeline.only(VALIDATED))
 
     def start(self, **sites: SiteSettings) -> None:
         self.settings = replace(self.settings, sites=sites)
         site_settings.settle(self.pipeline)
-        schema_check.note(self.pipeline.only(JUDGED))
+        schema_check.note(self.pipeline.only(VALIDATED))
 
     def swap(self) -> None:
         """History has the hosts."""
-        table_state.record_states(self.lakehouse, schema_check.rebuilt(self.settings, JUDGED))
+        table_state.record_states(self.lakehouse, schema_check.rebuilt(self.settings, VALIDATED))
 
     def fill(self, *changed: Changed) -> None:
         self.swap()
@@ -63,7 +63,7 @@ class Scenario:
 
     @property
     def pipeline(self) -> Home:
-        return Home.of(self.settings, [LINES, *JUDGED])
+        return Home.of(self.settings, [LINES, *VALIDATED])
 
     @property
     def noted(self) -> list[str]:
@@ -82,8 +82,8 @@ def test_they_are_due_until_history_has_them(home: Scenario) -> None:
         home.start(shop=SHOP)
         assert home.due
         assert home.noted == [f"Own hosts of shop: …; {CHANGE}"]
-    said = "own hosts of shop are not applied to history yet: not begun"
-    assert said in status.lines(status.describe(home.settings))
+    message = "own hosts of shop are not applied to history yet: not begun"
+    assert message in status.lines(status.describe(home.settings))
     home.fill(
         Revalued("silver.requests", "channel", 1_200, 3_400), Revalued("silver.requests", "source", 7, 3_400)
     )
@@ -123,7 +123,7 @@ def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Scena
 def test_a_site_without_lines_has_no_history(home: Scenario) -> None:
     home.start(blog=replace(SHOP, timezone="Europe/Berlin"))
     assert not home.due and home.noted == []
-    assert schema_check.unapplied(home.pipeline.only(JUDGED)) == {}
+    assert schema_check.unapplied(home.pipeline.only(VALIDATED)) == {}
     home.start(blog=SHOP, shop=SHOP)
     assert home.due and home.noted == [f"Own hosts of shop: …; {CHANGE}"]
 
@@ -148,8 +148,8 @@ def test_other_changed_settings_of_lines_are_not_applied_with_them(
     [row] = notes.listed(home.store)
     assert row["text"] == f"Own hosts of shop: not applied to history, because {why}; {CHANGE}"
     assert not notes.remakes(row)
-    said = f"own hosts of shop are not applied to history yet: {why}"
-    assert said in status.lines(status.describe(home.settings))
+    message = f"own hosts of shop are not applied to history yet: {why}"
+    assert message in status.lines(status.describe(home.settings))
     home.swap()  # by that command
     home.start(shop=replace(SHOP, timezone="Europe/Berlin"))
     assert home.noted == []
@@ -159,8 +159,8 @@ def test_trusted_proxies_are_applied_like_own_hosts(home: Scenario) -> None:
     cloudflare = "sites.shop.trusted_proxies was unset, now cloudflare, 10.0.0.0/8"
     home.start(shop=replace(UNSET, trusted_proxies=("cloudflare", "10.0.0.0/8")))
     assert home.due and home.noted == [f"Trusted proxies of shop: …; {cloudflare}"]
-    said = "trusted proxies of shop are not applied to history yet: not begun"
-    assert said in status.lines(status.describe(home.settings))
+    message = "trusted proxies of shop are not applied to history yet: not begun"
+    assert message in status.lines(status.describe(home.settings))
     home.start(shop=replace(SHOP, trusted_proxies="none"))
     changes = f"{CHANGE}; sites.shop.trusted_proxies was unset, now none"
     assert home.noted == [f"Own hosts and trusted proxies of shop: …; {changes}"]

@@ -10,7 +10,7 @@ from tidemark.operate.status import describe, lines
 from tidemark.settings import Settings
 
 
-def test_a_broker_that_does_not_answer_is_not_said_to_run(broker: Settings) -> None:
+def test_a_broker_that_does_not_answer_is_not_reported_as_running(broker: Settings) -> None:
     home = broker.changed(bootstrap_servers="")
     running = embedded.status(home)
     assert running

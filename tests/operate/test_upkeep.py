@@ -148,9 +148,9 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
     finally:
         family = psutil.Process(process.pid).children(recursive=True)
         process.kill()
-    said, _ = process.communicate(timeout=60)
-    assert "upkeep failed, the next one tries again: the process for upkeep ended with status -9" in said
-    assert said.count("upkeep failed") == 1
+    output, _ = process.communicate(timeout=60)
+    assert "upkeep failed, the next one tries again: the process for upkeep ended with status -9" in output
+    assert output.count("upkeep failed") == 1
     # Spark's JVM and the process for upkeep.
     assert len(family) >= 2
     assert wait_until(lambda: not any(process_mark(each.pid) for each in family), 60)
@@ -215,7 +215,7 @@ def test_what_is_being_written_is_kept_when_the_clock_is_set_forward(
     assert file.exists()
 
 
-def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:
+def test_the_log_is_truncated_at_a_checkpoint(home: Settings) -> None:
     lakehouse = lakehouse_of(home)
     store = DeltaRsStore(lakehouse)
     store.ensure(PROGRESS)

@@ -130,9 +130,9 @@ def test_instances_of_the_list_have_the_longest_match() -> None:
     own = re.compile("|".join(pattern for pattern, *tags in OWN if tags[0]))
     instances = [instance for crawler in data[::40] for instance in crawler["instances"][:1]]
     for user_agent in (instance for instance in instances if not own.search(instance)):
-        found = [(re.search(crawler["pattern"], user_agent), crawler) for crawler in data]
-        longest = max(len(match[0]) for match, _ in found if match)
-        match, crawler = next((m, crawler) for m, crawler in found if m and len(m[0]) == longest)
+        result = [(re.search(crawler["pattern"], user_agent), crawler) for crawler in data]
+        longest = max(len(match[0]) for match, _ in result if match)
+        match, crawler = next((m, crawler) for m, crawler in result if m and len(m[0]) == longest)
         bot = bot_of(user_agent)
         assert match is not None and bot is not None
         assert (bot.name, bot.kind) == (match[0].strip("/ "), kind_of(crawler["tags"]))

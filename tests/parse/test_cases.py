@@ -51,7 +51,7 @@ def rows_of(case: Path, home: Path, options: list[str]) -> list[dict[str, Any]]:
         "kafka_timestamp": pa.array([ARRIVAL] * len(lines), pa.timestamp("us", "UTC")),
     }
     knowledge = Knowledge(b"k" * 32, reading=reading_of(settings))
-    columns |= requests.judging(knowledge).make(columns)
+    columns |= requests.validation(knowledge).make(columns)
     return pa.table({name: plain(column) for name, column in columns.items()}).to_pylist()
 
 

@@ -22,10 +22,10 @@ def described(*lines: dict[str, str | None], reading: Reading = SHOP) -> list[di
     names = ("client_ip", "user_agent", "referrer", "path", "query", "host")
     fields = {name: pa.array([line.get(name) for line in lines], pa.string()) for name in names}
     site = pa.array([line.get("site", "shop") for line in lines])
-    found = describe(Knowledge(b"k", reading=reading), site, fields)
+    result = describe(Knowledge(b"k", reading=reading), site, fields)
     known = [column.split()[0] for column in KNOWN.split(", ")]
-    assert list(found) == [*known, "client_ip", "user_agent", "referrer"]
-    return pa.table(found).to_pylist()
+    assert list(result) == [*known, "client_ip", "user_agent", "referrer"]
+    return pa.table(result).to_pylist()
 
 
 def test_each_row_has_the_values_of_its_own_parts() -> None:
@@ -160,8 +160,8 @@ def test_organisation_and_city_come_from_the_databases_of_the_user(tmp_path: Pat
     assert knowledge.version.count("Test-Country 1700000000") == 2
     addresses = ["203.0.113.9", "198.51.100.1", "192.0.2.1", "2001:db8::1", "host.example", None]
     fields = {name: pa.nulls(6, pa.string()) for name in ("user_agent", "referrer", "query", "host")}
-    found = describe(knowledge, pa.repeat("shop", 6), {**fields, "client_ip": pa.array(addresses)})
-    rows = list(zip(*(found[name].to_pylist() for name in ("asn", "as_org", "city", "region")), strict=True))
+    result = describe(knowledge, pa.repeat("shop", 6), {**fields, "client_ip": pa.array(addresses)})
+    rows = list(zip(*(result[name].to_pylist() for name in ("asn", "as_org", "city", "region")), strict=True))
     nothing = (None, None, None, None)
     assert rows == [
         (64500, "Example Ltd", "Oslo", "Oslo County"), (64501, "Other", "Bergen", None), *[nothing] * 4,

@@ -79,8 +79,8 @@ def test_the_built_in_data() -> None:
 
 
 def test_a_database_of_the_user(database: str) -> None:
-    found = lookup(database)(["203.0.113.9", "198.51.100.1", "198.51.100.200", "8.8.8.8", "garbage"])
-    assert found == ["NZ", "FR", "IT", "ZZ", "ZZ"]
+    result = lookup(database)(["203.0.113.9", "198.51.100.1", "198.51.100.200", "8.8.8.8", "garbage"])
+    assert result == ["NZ", "FR", "IT", "ZZ", "ZZ"]
     assert data_version(database) == "Test-Country 1700000000"
 
 
@@ -110,11 +110,11 @@ def test_a_corrupt_database_is_a_clear_error(content: bytes, tmp_path: Path) -> 
         assert "\n" not in str(caught.value)
 
 
-def test_a_database_cut_short_is_a_clear_error(database: str, tmp_path: Path) -> None:
+def test_a_truncated_database_is_a_clear_error(database: str, tmp_path: Path) -> None:
     whole = Path(database).read_bytes()
-    for cut in range(0, len(whole) - 1, 37):
-        path = tmp_path / f"cut-{cut}.mmdb"
-        path.write_bytes(whole[:cut])
+    for size in range(0, len(whole) - 1, 37):
+        path = tmp_path / f"cut-{size}.mmdb"
+        path.write_bytes(whole[:size])
         with pytest.raises(InputError):
             data_version(str(path))
 

@@ -124,13 +124,17 @@ def read(
     lines: Sequence[str | bytes], named: str | None = None, header: str | None = None
 ) -> list[dict[str, Any] | None]:
     """The columns of lines; None for a line that no format has."""
-    found = fields(arrays(lines, named, header))
-    assert all(len(column) == len(lines) for column in found.values())
-    rows = pa.table(found).select(list(COLUMNS)).to_pylist()
-    return [row if sound else None for row, sound in zip(rows, found["well_formed"].to_pylist(), strict=True)]
+    result = fields(arrays(lines, named, header))
+    assert all(len(column) == len(lines) for column in result.values())
+    rows = pa.table(result).select(list(COLUMNS)).to_pylist()
+    return [
+        row if sound else None for row, sound in zip(rows, result["well_formed"].to_pylist(), strict=True)
+    ]
 
 
-def told(lines: Sequence[str], named: str | None = None, header: str | None = None) -> list[str | None]:
+def detected_as(
+    lines: Sequence[str], named: str | None = None, header: str | None = None
+) -> list[str | None]:
     return fields(arrays(lines, named, header))["read_as"].to_pylist()  # type: ignore[no-any-return]
 
 
@@ -145,12 +149,12 @@ def test_an_example_has_its_fields(case: tuple[Any, int]) -> None:
     format, number = case
     line = format.examples[number]
     header = format.fields if isinstance(format, W3c) else None
-    found = read([line], format.name, header)
-    assert found[0] is not None and found[0]["event_time"] is not None and found[0]["status"] is not None
+    rows = read([line], format.name, header)
+    assert rows[0] is not None and rows[0]["event_time"] is not None and rows[0]["status"] is not None
     if format.detected:
-        assert (read([line], None, header), told([line], None, header)) == (found, [format.name])
+        assert (read([line], None, header), detected_as([line], None, header)) == (rows, [format.name])
     if format.name in EXAMPLES:
-        assert found == [USUAL | EXAMPLES[format.name][number]]
+        assert rows == [USUAL | EXAMPLES[format.name][number]]
         assert len(EXAMPLES[format.name]) == len(format.examples)
     if isinstance(format, W3c):
         return
@@ -206,14 +210,14 @@ ENVELOPES = {
 }  # fmt: skip
 
 
-AS_READ, AS_TOLD = read(LINES), told(LINES)
+AS_READ, AS_DETECTED = read(LINES), detected_as(LINES)
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES)
 def test_a_line_in_an_envelope_is_read(envelope: str) -> None:
     wrapped = [ENVELOPES[envelope](line) for line in LINES]
     assert read(wrapped * 4) == AS_READ * 4
-    assert told(wrapped) == AS_TOLD
+    assert detected_as(wrapped) == AS_DETECTED
 
 
 def test_at_most_two_envelopes_are_looked_through() -> None:
@@ -225,7 +229,7 @@ def test_a_named_format_holds_within_an_envelope_too() -> None:
     [ovh] = [each for each in DECLARED if each.name == "ovh"]
     wrapped = docker(ovh.examples[0])
     assert read([wrapped], "ovh") == [USUAL]
-    assert told([wrapped], "ovh") == ["ovh"]
+    assert detected_as([wrapped], "ovh") == ["ovh"]
     assert read([docker(LINES[0])], "caddy_json") == [None]
 
 
@@ -340,7 +344,7 @@ def test_durations_of_azures_gateways_are_in_two_units(
 
 
 @pytest.mark.parametrize(
-    "line, said",
+    "line, message",
     [
         (  # DataDog/integrations-core (BSD-3-Clause, `nginx/assets/logs`), whose documentation recommends it
             '127.0.0.1 - - [19/Feb/2015:15:50:36 -0500] "GET /big.pdf HTTP/1.1" 206 33973115 0.202 "-" "Mozilla/5.0"',
@@ -352,10 +356,10 @@ def test_durations_of_azures_gateways_are_in_two_units(
         ),
     ],
 )
-def test_a_duration_may_be_in_front_of_the_referrer(line: str, said: tuple[Any, ...]) -> None:
+def test_a_duration_may_be_in_front_of_the_referrer(line: str, message: tuple[Any, ...]) -> None:
     [row] = read([line])
-    assert row is not None and told([line]) == ["combined"]
-    assert tuple(row[name] for name in ("bytes", "duration_us", "referrer", "user_agent")) == said
+    assert row is not None and detected_as([line]) == ["combined"]
+    assert tuple(row[name] for name in ("bytes", "duration_us", "referrer", "user_agent")) == message
 
 
 def test_azures_app_service() -> None:
@@ -367,9 +371,9 @@ def test_azures_app_service() -> None:
         r'"\/api\/site\/wwwroot\/","TimeTaken":19619,"ScBytes":"494"}}'
     )
     [row] = read([line])
-    assert row is not None and told([line]) == ["azure_json"]
-    said = "client_ip", "host", "path", "query", "status", "bytes", "user_agent", "referrer", "duration_us"
-    assert [row[name] for name in said] == [
+    assert row is not None and detected_as([line]) == ["azure_json"]
+    names = "client_ip", "host", "path", "query", "status", "bytes", "user_agent", "referrer", "duration_us"
+    assert [row[name] for name in names] == [
         "123.45.67.89", "test-site.azurewebsites.net", "/api/site/wwwroot/", "_=1652036313179", 200, 494,
         "Mozilla/5.0", None, 19_619_000,
     ]  # fmt: skip
@@ -390,8 +394,8 @@ def test_objects_that_are_no_requests(line: str) -> None:
     assert read([line]) == [None]
     lines = [nginx()] * 200
     lines[100] = line
-    found = read(lines)
-    assert found[100] is None and None not in [*found[:100], *found[101:]]
+    rows = read(lines)
+    assert rows[100] is None and None not in [*rows[:100], *rows[101:]]
 
 
 PLAIN_COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"'
@@ -418,7 +422,7 @@ def test_a_duration_and_a_host_are_read_behind_the_last_field(
     )
     assert row == (plain or {}) | {"duration_us": duration, "host": host}
     assert behind == (plain or {}) | {"duration_us": duration, "host": "a.example"}
-    assert told([f"{PLAIN_COMBINED} {trailing}", f"a.example:80 {PLAIN_COMBINED} {trailing}"]) == [
+    assert detected_as([f"{PLAIN_COMBINED} {trailing}", f"a.example:80 {PLAIN_COMBINED} {trailing}"]) == [
         "combined", "vhost_combined",
     ]  # fmt: skip
 
@@ -485,7 +489,7 @@ def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) 
 
 
 @pytest.mark.parametrize(
-    "line, header, said",
+    "line, header, message",
     [
         ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ OK curl/8.5.0", HEADER, ("w3c_extended", "status")),
         ("2026-11-21 10:00:00 203.0.113.7 GET /docs/", HEADER, ("w3c_extended", "sc-status")),
@@ -509,12 +513,12 @@ def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) 
     ],
 )
 def test_a_line_of_no_format_has_a_nearest_one_and_a_field(
-    line: str, header: str | None, said: tuple[str | None, str | None]
+    line: str, header: str | None, message: tuple[str | None, str | None]
 ) -> None:
     assert read([line], None, header) == [None]
     value, headers = pa.array([line.encode()] * 2), pa.array([header] * 2, pa.string())
     names, lacks = nearest(value, headers, np.array([True, False]))
-    assert (names.to_pylist(), lacks.to_pylist()) == ([said[0], None], [said[1], None])
+    assert (names.to_pylist(), lacks.to_pylist()) == ([message[0], None], [message[1], None])
 
 
 def test_the_header_may_change_from_line_to_line_and_others_need_none() -> None:
@@ -523,10 +527,10 @@ def test_the_header_may_change_from_line_to_line_and_others_need_none() -> None:
         "date time cs-method cs-uri-stem c-ip sc-status": "2026-11-21 10:00:00 GET /docs/ 203.0.113.7 200",
     }
     lines, headers = [*by_header.values(), LINES[0]] * 9, [*by_header, HEADER] * 9
-    found = fields(arrays(lines, None, None) | {"fields": pa.array(headers)})
-    assert found["well_formed"].to_pylist() == [True] * 27
-    assert found["path"].to_pylist() == ["/docs/"] * 27
-    assert found["user_agent"].to_pylist() == ["curl/8.5.0", None, FIREFOX] * 9
+    result = fields(arrays(lines, None, None) | {"fields": pa.array(headers)})
+    assert result["well_formed"].to_pylist() == [True] * 27
+    assert result["path"].to_pylist() == ["/docs/"] * 27
+    assert result["user_agent"].to_pylist() == ["curl/8.5.0", None, FIREFOX] * 9
 
 
 # Lines from the tests of crowdsecurity/hub (MIT, `.tests/`), elastic/beats (Apache-2.0, `filebeat/module/`),
@@ -650,13 +654,13 @@ REAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("format, line, said", REAL, ids=[format for format, _, _ in REAL])
-def test_a_line_of_somebody_elses_tests(format: str, line: str, said: str) -> None:
+@pytest.mark.parametrize("format, line, message", REAL, ids=[format for format, _, _ in REAL])
+def test_a_line_of_somebody_elses_tests(format: str, line: str, message: str) -> None:
     [row] = read([line])
-    assert row is not None and told([line]) == [format]
+    assert row is not None and detected_as([line]) == [format]
     time = row["event_time"].isoformat().replace("+00:00", "Z")
     names = ("client_ip", "host", "method", "path", "status", "bytes", "user_agent")
-    assert " ".join([time, *(str(row[name]) for name in names)]) == said
+    assert " ".join([time, *(str(row[name]) for name in names)]) == message
 
 
 TOKENS = [
@@ -706,12 +710,12 @@ def test_damaged_lines_are_read_the_same_among_others(
     lines = [damaged(chance) for _ in range(200)] + [
         chance.randbytes(chance.randrange(200)) for _ in range(10)
     ]
-    found = read(lines, named, header)
+    rows = read(lines, named, header)
     order = chance.sample(range(len(lines)), len(lines))
     for start in range(0, len(order), 30):
         some = order[start : start + 30]
         for place, row in zip(some, read([lines[place] for place in some], named, header), strict=True):
-            assert row == found[place], lines[place]
+            assert row == rows[place], lines[place]
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -283,17 +283,17 @@ SITES = {
     "a" * 200: True, "é" * 200: True, "": True, "a" * 201: False, "a\tb": False, "a\x85": False,
     "\x00": False, "a\x7f": False, "\u200bа б.example": True,
 }  # fmt: skip
-JUDGING = requests.judging(KNOWLEDGE)
+VALIDATION = requests.validation(KNOWLEDGE)
 
 
-def judge(lines: Sequence[bytes], **columns: str) -> list[dict[str, Any]]:
+def validate(lines: Sequence[bytes], **columns: str) -> list[dict[str, Any]]:
     """The validated rows of lines without headers, in their order. `columns` are those of bronze.access_log. The site
     `direct` has no proxies."""
     names = [name for name in access_log.TABLE.column_names if name != "ingested_at"]
     usual = {"topic": "access-log", "partition": 0, "site": "default", "kafka_timestamp": ARRIVAL, **columns}
     rows = [usual | {"offset": offset, "value": line} for offset, line in enumerate(lines)]
     schema = pa.schema([access_log.TABLE.arrow_schema.field(name) for name in names])
-    return JUDGING.add(pa.Table.from_pylist(rows, schema)).drop_columns("ingested_at").to_pylist()
+    return VALIDATION.add(pa.Table.from_pylist(rows, schema)).drop_columns("ingested_at").to_pylist()
 
 
 def through_spark(
@@ -308,18 +308,18 @@ def through_spark(
         "topic string, partition int, offset long, value binary, timestamp timestamp, "
         "headers array<struct<key string, value binary>>",
     )
-    rows = JUDGING.to_frame(access_log.access_log(frame)).drop("ingested_at").toArrow().to_pylist()
+    rows = VALIDATION.to_frame(access_log.access_log(frame)).drop("ingested_at").toArrow().to_pylist()
     return sorted(rows, key=lambda row: row["offset"])
 
 
 @pytest.fixture(scope="module")
 def accepted() -> dict[str, dict[str, Any]]:
-    return dict(zip(ACCEPTED, judge([line.encode() for line, _ in ACCEPTED.values()]), strict=True))
+    return dict(zip(ACCEPTED, validate([line.encode() for line, _ in ACCEPTED.values()]), strict=True))
 
 
 @pytest.fixture(scope="module")
 def rejected() -> dict[str, dict[str, Any]]:
-    return dict(zip(REJECTED, judge([line for line, _ in REJECTED.values()]), strict=True))
+    return dict(zip(REJECTED, validate([line for line, _ in REJECTED.values()]), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +353,7 @@ def test_a_rejected_line_has_its_reasons_and_its_bytes(
 
 
 @pytest.mark.parametrize(
-    "agent, said",
+    "agent, message",
     [
         (b"a\xff", r"a\xFF"),
         ("café".encode("latin-1"), r"caf\xE9"),
@@ -362,10 +362,10 @@ def test_a_rejected_line_has_its_reasons_and_its_bytes(
         ("é\xa0".encode() + b"\xe4\xbd", "é\xa0" + r"\xE4\xBD"),
     ],
 )
-def test_bytes_that_are_no_utf_8_are_written_as_servers_do(agent: bytes, said: str) -> None:
+def test_bytes_that_are_no_utf_8_are_written_as_servers_do(agent: bytes, message: str) -> None:
     line = combined(agent="AGENT").encode().replace(b"AGENT", agent)
-    [row, other] = judge([line, combined().encode()])
-    assert (row["reasons"], row["user_agent"], row["value"]) == ([], said, line)
+    [row, other] = validate([line, combined().encode()])
+    assert (row["reasons"], row["user_agent"], row["value"]) == ([], message, line)
     assert other["user_agent"] == FIREFOX
 
 
@@ -409,7 +409,7 @@ def test_a_whole_row(records: dict[str, dict[str, Any]]) -> None:
     ],
 )
 def test_what_a_pageview_is(line: str, pageview: bool, asset: bool) -> None:
-    [row] = judge([line.encode()])
+    [row] = validate([line.encode()])
     assert (row["pageview"], row["asset"], row["reasons"]) == (pageview, asset, [])
 
 
@@ -433,13 +433,13 @@ def test_what_a_pageview_is(line: str, pageview: bool, asset: bool) -> None:
     ],
 )
 def test_a_named_format(line: str, named: str, reasons: list[str]) -> None:
-    [row] = judge([line.encode()], format=named)
+    [row] = validate([line.encode()], format=named)
     assert row["reasons"] == reasons
 
 
 def test_a_named_format_tells_an_address_of_the_server_from_the_clients() -> None:
     line = combined("198.51.100.1 203.0.113.7 - -").encode()
-    [detected], [named] = judge([line]), judge([line], format="combined")
+    [detected], [named] = validate([line]), validate([line], format="combined")
     assert (detected["host"], detected["client_ip"]) == ("198.51.100.1", "203.0.113.7")
     assert (named["host"], named["client_ip"]) == (None, "198.51.100.1")
 
@@ -463,11 +463,11 @@ def test_a_record_without_a_value_is_an_empty_line(records: dict[str, dict[str, 
     assert (records["no value"]["value"], records["no value"]["reasons"]) == (b"", ["empty"])
 
 
-def test_no_cut_of_a_line_passes_for_more_than_it_says() -> None:
+def test_no_part_of_a_line_is_read_as_more_than_it_has() -> None:
     """A line that ends before its size is malformed. Behind it, what is there is read."""
     line = combined().encode()
     start = len(common(result="200 5"))
-    for end, row in enumerate(judge([line[:end] for end in range(len(line))])):
+    for end, row in enumerate(validate([line[:end] for end in range(len(line))])):
         assert row["accepted"] == (end >= start), line[:end]
         if row["accepted"]:
             assert {name: row[name] for name in ("event_time", "path", "status")} == {
@@ -493,7 +493,7 @@ def text_of(value: bytes) -> str | None:
         if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line)
         else line
     )
-    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02X}", line).strip(
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", lambda match: f"\\x{ord(match[0]):02X}", line).strip(
         " \t\ufeff"
     )
 
@@ -505,15 +505,15 @@ def reference(value: bytes) -> dict[str, Any] | None:
     if line is None:
         return None
     # Outside of quotes a tab is a space.
-    line = re.sub(r'(\\["\\]|"(?:[^"\\]|\\.)*")|\t', lambda found: found[1] or " ", line)
+    line = re.sub(r'(\\["\\]|"(?:[^"\\]|\\.)*")|\t', lambda match: match[1] or " ", line)
     quoted = r'"((?:[^"\\]|\\.)*)"'
     words = "(?: [A-Za-z0-9_.:,;=/%+*@~|&?#!$-]+)"
     tail = rf'(?:{words}* (?:[A-Za-z0-9_.-]+[=:])?"(?:[^"\\]|\\.)*")*{words}*'
     agents = rf"(?: [0-9]+(?:[.][0-9]+)?)? *(?: {quoted} {quoted}{tail})?"
     whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+)(?:{words}+|{agents})'
-    if not (found := re.fullmatch(whole, line, re.DOTALL)):
+    if not (result := re.fullmatch(whole, line, re.DOTALL)):
         return None
-    before, request, status, size, referrer, agent = found.groups()
+    before, request, status, size, referrer, agent = result.groups()
     if not (start := re.fullmatch(r"(.*) \[(.{26})\] ", before, re.DOTALL)):
         return None
     head, time = start.groups()
@@ -535,7 +535,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
             return None
         user = ""
     if host is None:
-        behind = line[found.end(4 if agent is None else 6) + 1 :].split(" ")
+        behind = line[result.end(4 if agent is None else 6) + 1 :].split(" ")
         domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::[0-9]+)?"
         name = rf'(?:(?:host|http_host|server_name|vhost)[=:])?"?{domain}"?'
         host = next((match[1] for word in behind if (match := re.fullmatch(name, word))), None)
@@ -566,12 +566,12 @@ def reference(value: bytes) -> dict[str, Any] | None:
 
 def _unversioned(request: str) -> tuple[str | None, str | None]:
     """Method and target of a request without a whole version."""
-    found = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (.*)", request, re.DOTALL)
-    if not found or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?\Z", request):
+    match = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (.*)", request, re.DOTALL)
+    if not match or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?\Z", request):
         return None, None
-    target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", found[2])
+    target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", match[2])
     begun = target == "*" or target.startswith("/") or re.match(r"[a-z][a-z0-9+.-]*://", target)
-    return (found[1], target) if begun else (None, None)
+    return (match[1], target) if begun else (None, None)
 
 
 def _address(text: str) -> str | None:
@@ -651,7 +651,7 @@ def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int) -> 
     lines = [mutated(chance) for _ in range(2500)] + [
         chance.randbytes(chance.randrange(200)) for _ in range(250)
     ]
-    rows = judge(lines, site="direct")  # a changed address may be a proxy's
+    rows = validate(lines, site="direct")  # a changed address may be a proxy's
     assert [row["value"] for row in rows] == lines
     for line, row in zip(lines, rows, strict=True):
         expected = reference(line)
@@ -672,7 +672,7 @@ def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int) -> 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the sample log is not on this machine")
 def test_a_real_log() -> None:
     lines = gzip.decompress(SAMPLE.read_bytes()).splitlines()
-    rows = judge(lines)
+    rows = validate(lines)
     good = [(reference(line), row) for line, row in zip(lines, rows, strict=True) if row["accepted"]]
     assert (len(good), len(rows) - len(good)) == (10_000, 0)
     # The reference reads whole lines only, and one ends within its agent.
@@ -690,8 +690,8 @@ def test_a_duration_has_its_bucket() -> None:
             "kafka_timestamp": pa.array([ARRIVAL] * 4, pa.timestamp("us", "UTC")),
         }
     )  # fmt: skip
-    found = requests.judging(KNOWLEDGE).add(table).select(["duration_us", "latency_bucket"])
-    assert [tuple(row.values()) for row in found.to_pylist()] == [
+    result = requests.validation(KNOWLEDGE).add(table).select(["duration_us", "latency_bucket"])
+    assert [tuple(row.values()) for row in result.to_pylist()] == [
         (None, None),
         (0, 0),
         (12_000, 470),  # ceil(ln 12000 / ln 1.0202…)

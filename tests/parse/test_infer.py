@@ -171,7 +171,7 @@ def test_two_addresses_and_two_times_ask_which_it_is() -> None:
         ([800, 520, 1_400, 910], None),  # milliseconds or microseconds
     ],
 )
-def test_the_unit_of_a_duration_is_told_by_its_numbers_or_left_out(
+def test_the_unit_of_a_duration_follows_from_its_numbers_or_is_left_out(
     numbers: list[float], field: str | None
 ) -> None:
     result = inferred(

@@ -23,7 +23,7 @@ TIMES: list[Write] = [
     lambda r: f"{r.time:%d/%m/%Y %H:%M:%S}",
     lambda r: f"{r.time:%m/%d/%Y %H:%M:%S}",
 ]
-ASKED: list[list[Write]] = [
+REQUEST_FIELDS: list[list[Write]] = [
     [lambda r: f'"{r.line}"'],
     [lambda r: r.method, lambda r: r.target],
     [lambda r: r.target, lambda r: r.method],
@@ -56,7 +56,7 @@ SEPARATORS = (" ", "\t", "|", " | ", ";", ", ")
 @st.composite
 def layouts(draw: st.DrawFn) -> tuple[Sequence[Write], str]:
     """The fields of a line in any order, and what stands between them."""
-    parts = [draw(st.sampled_from(TIMES)), *draw(st.sampled_from(ASKED)), lambda r: str(r.status)]
+    parts = [draw(st.sampled_from(TIMES)), *draw(st.sampled_from(REQUEST_FIELDS)), lambda r: str(r.status)]
     parts += draw(st.lists(st.sampled_from(OTHERS), max_size=6, unique=True))
     return draw(st.permutations(parts)), draw(st.sampled_from(SEPARATORS))
 

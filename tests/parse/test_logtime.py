@@ -15,9 +15,9 @@ from tidemark.parse.logtime import event_time
 def read(text: str | None) -> datetime | None:
     # Between others, of which one is cut off in front: the array has an offset.
     texts = pa.array(["x", None, text, "17/May/2015:10:05:03 +0000"])[1:]
-    none, found, other = event_time(texts).to_pylist()
+    none, rows, other = event_time(texts).to_pylist()
     assert none is None and other == datetime(2015, 5, 17, 10, 5, 3, tzinfo=UTC)
-    return found  # type: ignore[no-any-return]
+    return rows  # type: ignore[no-any-return]
 
 
 @given(

@@ -35,5 +35,5 @@ def test_a_pageview_is_a_get_of_a_page_by_a_person_that_succeeds() -> None:
         ("GET", "/", 200, False, True, False),
     ]
     method, path, status, bot, asset, expected = (pa.array(column) for column in zip(*rows, strict=True))
-    found = is_pageview({"method": method, "path": path, "status": status, "bot": bot, "asset": asset})
-    assert found.equals(expected)
+    result = is_pageview({"method": method, "path": path, "status": status, "bot": bot, "asset": asset})
+    assert result.equals(expected)

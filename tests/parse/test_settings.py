@@ -24,9 +24,9 @@ TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 def reading(**formats: FormatSettings) -> Reading:
-    made = reading_of(dataclasses.replace(Settings(), formats=formats))
-    found: Reading = pickle.loads(pickle.dumps(made))  # as it is sent to executors
-    return found
+    original = reading_of(dataclasses.replace(Settings(), formats=formats))
+    copied: Reading = pickle.loads(pickle.dumps(original))  # as it is sent to executors
+    return copied
 
 
 def read(
@@ -40,10 +40,10 @@ def read(
         "fields": pa.array([None, header, None], pa.string()),
         "site": pa.array(["other", site, "other"]),
     }
-    found = pa.table(fields(lines, reading)).to_pylist()
-    assert found[0]["event_time"] == found[2]["event_time"] == TIME
-    assert found[0]["client_ip"] == found[2]["client_ip"] == "203.0.113.9"
-    row: dict[str, Any] = found[1]
+    rows = pa.table(fields(lines, reading)).to_pylist()
+    assert rows[0]["event_time"] == rows[2]["event_time"] == TIME
+    assert rows[0]["client_ip"] == rows[2]["client_ip"] == "203.0.113.9"
+    row: dict[str, Any] = rows[1]
     return {name: value for name, value in row.items() if value is not None} if row["well_formed"] else None
 
 
@@ -201,15 +201,15 @@ def test_damaged_lines_of_own_formats_are_read_the_same_among_others() -> None:
         "fields": pa.nulls(600, pa.string()),
         "site": pa.array([chance.choice(("shop", "other")) for _ in range(600)]),
     }
-    found = pa.table(fields(lines, own)).to_pylist()
-    assert sum(row["well_formed"] for row in found) > 50
+    rows = pa.table(fields(lines, own)).to_pylist()
+    assert sum(row["well_formed"] for row in rows) > 50
     for start in range(0, 600, 40):
         some = {name: column[start : start + 40] for name, column in lines.items()}
-        assert pa.table(fields(some, own)).to_pylist() == found[start : start + 40]
+        assert pa.table(fields(some, own)).to_pylist() == rows[start : start + 40]
 
 
 @pytest.mark.parametrize(
-    "formats, said",
+    "formats, message",
     [
         (
             {"mine": FormatSettings(nginx="$remote_addr$time_local $request $status")},
@@ -228,8 +228,10 @@ def test_damaged_lines_of_own_formats_are_read_the_same_among_others() -> None:
         ({"combined": FormatSettings(nginx=NGINX)}, "the format combined already exists"),
     ],
 )
-def test_an_own_format_that_cannot_be_read_is_an_error(formats: dict[str, FormatSettings], said: str) -> None:
-    with pytest.raises(SettingError, match=said):
+def test_an_own_format_that_cannot_be_read_is_an_error(
+    formats: dict[str, FormatSettings], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
         reading(**formats)
 
 
@@ -335,7 +337,7 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ("sites = 1", "sites must be tables"),
         ("[sites]\nshop = 1", "sites must be tables"),
@@ -361,7 +363,7 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
         ("[formats.a]\nnginx = 'x'\napache = 'x'", "needs exactly one of apache, nginx"),
     ],
 )
-def test_a_wrong_table_is_an_error_that_names_it(text: str, said: str, tmp_path: Path) -> None:
+def test_a_wrong_table_is_an_error_that_names_it(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "tidemark.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(SettingError, match=said):
+    with pytest.raises(SettingError, match=message):
         load({"home": tmp_path}, {})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags, tags_of, told
+from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags, tagged, tags_of
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags
 )
 def test_tags(query: str, expected: Tags) -> None:
     assert tags_of(query) == expected
-    assert told(pa.array([query])).to_pylist()[0] == query or expected == NO_TAGS
+    assert tagged(pa.array([query])).to_pylist()[0] == query or expected == NO_TAGS
 
 
 _NAMES = st.sampled_from([*UTM, *CLICK_IDS, *SEARCH_PARAMETERS, "page", "utm%5Fsource", "%71", "a+b"])
@@ -75,18 +75,18 @@ _VALUES = st.text("ab+%20=é", max_size=5)
 @given(st.lists(st.tuples(_NAMES, _VALUES), max_size=5))
 def test_tags_equal_those_of_the_standard_library(parameters: list[tuple[str, str]]) -> None:
     query = "&".join(f"{name}={value}" for name, value in parameters)
-    found = parse_qsl(query, keep_blank_values=True)
-    first = dict(reversed(found))
-    filled = {name: value for name, value in reversed(found) if value}
+    result = parse_qsl(query, keep_blank_values=True)
+    first = dict(reversed(result))
+    filled = {name: value for name, value in reversed(result) if value}
     expected = Tags(
         *(first.get(name) or None for name in UTM),
         next((name for name in CLICK_IDS if name in filled), None),
         next((filled[name] for name in SEARCH_PARAMETERS if name in filled), None),
     )
     assert tags_of(query) == expected
-    assert expected == NO_TAGS or told(pa.array([query, None])).to_pylist() == [query, None]
+    assert expected == NO_TAGS or tagged(pa.array([query, None])).to_pylist() == [query, None]
 
 
 def test_most_queries_are_not_parsed() -> None:
     queries = pa.array(["page=2", "id=7&sort=price", "x=%20", None, "sq=1", "a=utm_source"])
-    assert told(queries).null_count == len(queries)
+    assert tagged(queries).null_count == len(queries)

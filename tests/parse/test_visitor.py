@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.requests import judging
+from silver.requests import validation
 from tidemark.errors import PlatformError
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.visitor import fingerprint, make_visitor_key, visitor_id, visitor_key
@@ -20,7 +20,7 @@ KEY = b"k" * 32
 SECRET = b"not to be seen by anybody at all"
 
 
-def made(home: Settings) -> bytes:
+def new_key(home: Settings) -> bytes:
     make_visitor_key(home)
     return visitor_key(home)
 
@@ -71,13 +71,13 @@ def test_threads_and_processes_that_start_together_agree(home: Settings) -> None
     ]
     with ThreadPoolExecutor(8) as pool:
         from_processes = list(pool.map(lambda process: process.communicate()[0].strip(), processes))
-        from_threads = list(pool.map(lambda _: made(home).hex(), range(40)))
+        from_threads = list(pool.map(lambda _: new_key(home).hex(), range(40)))
     assert len({*from_processes, *from_threads}) == 1
 
 
 def test_threads_race_for_the_first_key(home: Settings) -> None:
     with ThreadPoolExecutor(16) as pool:
-        keys = list(pool.map(lambda _: made(home), range(16)))
+        keys = list(pool.map(lambda _: new_key(home), range(16)))
     assert len(set(keys)) == 1
 
 
@@ -112,7 +112,7 @@ def test_the_key_shows_nowhere(spark: SparkSession, capsys: pytest.CaptureFixtur
         [("s", bytearray(b"203.0.113.7 - - []"), None, None, None, datetime.now(UTC))],
         "site string, value binary, format string, fields string, chunk string, kafka_timestamp timestamp",
     )
-    enriched = judging(knowledge).to_frame(frame)
+    enriched = validation(knowledge).to_frame(frame)
     enriched.explain(True)
     shown = capsys.readouterr().out + repr(knowledge) + str(knowledge) + repr(enriched)
     assert "columns(" in shown

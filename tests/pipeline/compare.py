@@ -20,9 +20,9 @@ def _same(table: str, columns: Sequence[str], expected: Callable[[Expected], set
     """Compares whole rows, of which none may occur twice."""
 
     def compare(read: Read, all_tables: Expected) -> None:
-        found = [tuple(_plain(value) for value in row) for row in read(table, columns)]
-        assert len(found) == len(set(found)), f"{table} repeats rows"
-        _equal(table, columns, set(found), expected(all_tables))
+        result = [tuple(_plain(value) for value in row) for row in read(table, columns)]
+        assert len(result) == len(set(result)), f"{table} repeats rows"
+        _equal(table, columns, set(result), expected(all_tables))
 
     return compare
 
@@ -31,18 +31,18 @@ def _counted(table: str, columns: Sequence[str], expected: Callable[[Expected], 
     """Compares how many rows there are of each kind, where rows differ by an id that is not recomputed."""
 
     def compare(read: Read, all_tables: Expected) -> None:
-        found = Counter(tuple(_plain(value) for value in row) for row in read(table, columns))
-        _equal(table, columns, {(*row, count) for row, count in found.items()}, expected(all_tables))
+        counts = Counter(tuple(_plain(value) for value in row) for row in read(table, columns))
+        _equal(table, columns, {(*row, count) for row, count in counts.items()}, expected(all_tables))
 
     return compare
 
 
-def _equal(table: str, columns: Sequence[str], found: set[Row], expected: set[Row]) -> None:
-    differing = found ^ expected
+def _equal(table: str, columns: Sequence[str], actual: set[Row], expected: set[Row]) -> None:
+    differing = actual ^ expected
     assert not differing, (
         f"{table} differs in {len(differing)} rows of {', '.join(columns)}:\n"
-        f"in the table only: {sorted(found - expected, key=repr)[:3]}\n"
-        f"recomputed only: {sorted(expected - found, key=repr)[:3]}"
+        f"in the table only: {sorted(actual - expected, key=repr)[:3]}\n"
+        f"recomputed only: {sorted(expected - actual, key=repr)[:3]}"
     )
 
 
@@ -55,8 +55,8 @@ def _lines(table: str, number: Callable[[Expected], int]) -> Comparison:
     """Compares the number of lines, none of which may occur twice."""
 
     def compare(read: Read, all_tables: Expected) -> None:
-        found = read(table, ["topic", "partition", "offset"])
-        assert len(set(found)) == len(found) == number(all_tables), table
+        rows = read(table, ["topic", "partition", "offset"])
+        assert len(set(rows)) == len(rows) == number(all_tables), table
 
     return compare
 
@@ -68,37 +68,37 @@ def _requests(read: Read, expected: Expected) -> None:
 
 def _steps(read: Read, expected: Expected) -> None:
     columns = ["site", "start_time", "pageviews", "steps"]
-    found = Counter(
+    counts = Counter(
         (*row, " ".join(f"{int(step['time'].timestamp())}{step['path']}" for step in steps))  # type: ignore[attr-defined]
         for *row, steps in read("silver.session_steps", columns)
     )
-    rows = {(*row, count) for row, count in found.items()}
+    rows = {(*row, count) for row, count in counts.items()}
     _equal("silver.session_steps", columns, rows, expected.steps)
 
 
 def _session_goals(read: Read, expected: Expected) -> None:
     """Compares the sessions; what they reach is compared by gold.goals."""
     columns = ["site", "start_time", "end_time", "pageviews", "channel"]
-    found = Counter(row for row in read("silver.session_goals", columns) if row[3])
-    rows = {(*row, count) for row, count in found.items()}
+    counts = Counter(row for row in read("silver.session_goals", columns) if row[3])
+    rows = {(*row, count) for row, count in counts.items()}
     _equal("silver.session_goals", columns, rows, expected.session_goals)
 
 
 def _audience(read: Read, expected: Expected) -> None:
     """Compares with silver.requests, whose rows are compared before: device, browser and system are not recomputed."""
     key = ("site", "bot_kind", "country", "device", "browser", "os")
-    found: dict[Row, list[int]] = {}
+    actual: dict[Row, list[int]] = {}
     people: dict[Row, set[object]] = {}
     columns = ["event_time", *key, "bytes", "pageview", "bot", "visitor_id"]
     for time, site, kind, *place, size, pageview, bot, visitor in read("silver.requests", columns):
         row = (site, time // 3600 * 3600, kind or "", *place)  # type: ignore[operator]
-        sums = found.setdefault(row, [0, 0, 0])
+        sums = actual.setdefault(row, [0, 0, 0])
         people.setdefault(row, set())
         for at, value in enumerate((1, pageview, size)):
             sums[at] += value  # type: ignore[operator]
         if not bot:
             people[row].add(visitor)
-    rows = {(*row, *sums, len(people[row])) for row, sums in found.items()}
+    rows = {(*row, *sums, len(people[row])) for row, sums in actual.items()}
     measures = ("requests", "pageviews", "bytes", "visitors")
     _same("gold.audience", ["site", "window_start", *key[1:], *measures], lambda e: rows)(read, expected)
 

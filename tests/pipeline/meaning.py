@@ -118,9 +118,9 @@ def parameters(query: str) -> Iterator[tuple[str, str]]:
 
 
 def search_term(query: str) -> str | None:
-    found = list(parameters(query))
+    result = list(parameters(query))
     for wanted in SEARCH_PARAMETERS:
-        for name, value in found:
+        for name, value in result:
             if name == wanted and value:
                 return value[:MOST]
     return None
@@ -128,15 +128,15 @@ def search_term(query: str) -> str | None:
 
 def origin(referrer: str, query: str, own: Collection[str] = ()) -> Origin:
     """The channel and source of a line; `own` are the hosts of its site and of the line."""
-    found = list(parameters(query))
+    result = list(parameters(query))
 
     def tag(name: str) -> str | None:
-        value = next((value for key, value in found if key == name), "")
+        value = next((value for key, value in result if key == name), "")
         return value[:MOST] or None
 
     tags = [tag(f"utm_{name}") for name in ("source", "medium", "campaign", "term", "content")]
     clicked = next(
-        (each for each in CLICK_IDS if any(key == each[0] and value for key, value in found)), None
+        (each for each in CLICK_IDS if any(key == each[0] and value for key, value in result)), None
     )
     host = host_of(referrer)
     utm_source, medium, campaign = ((each or "").lower() for each in tags[:3])

@@ -70,10 +70,10 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
 
 
 def _stock(seed: int) -> Sequence[bytes]:
-    made = Traffic(start=1_780_000_200, rate=20, seconds=150, seed=seed, visitors=200, malformed=0.05)
-    found = list(blocks(made))
-    lines = [line for block in found for line in block.lines if len(line) < 10_000]
-    hits = [(second, hit) for block in found for second, hit, _ in block.outcomes]
+    traffic = Traffic(start=1_780_000_200, rate=20, seconds=150, seed=seed, visitors=200, malformed=0.05)
+    generated_blocks = list(blocks(traffic))
+    lines = [line for block in generated_blocks for line in block.lines if len(line) < 10_000]
+    hits = [(second, hit) for block in generated_blocks for second, hit, _ in block.outcomes]
     for name in FORMATS:
         share = 1 if name in APACHE else 10
         lines += lines_of(name, hits[::share])
@@ -92,7 +92,7 @@ def _insert(line: bytes, chance: random.Random) -> bytes:
     return line[:at] + chance.choice(_SEPARATORS + _ODD_TEXT) + line[at:]
 
 
-def _cut(line: bytes, chance: random.Random) -> bytes:
+def _without_part(line: bytes, chance: random.Random) -> bytes:
     start = chance.randint(0, len(line))
     return line[:start] + line[chance.randint(start, min(len(line), start + 30)) :]
 
@@ -140,5 +140,6 @@ def _odd_field(line: bytes, chance: random.Random) -> bytes:
 
 
 _MUTATIONS: tuple[Mutation, ...] = (
-    _flip, _insert, _cut, _end, _swap_words, _double, _odd_time, _odd_number, _odd_host, _odd_field, _odd_field,
+    _flip, _insert, _without_part, _end, _swap_words, _double, _odd_time, _odd_number, _odd_host, _odd_field,
+    _odd_field,
 )  # fmt: skip

@@ -47,9 +47,9 @@ def _prefixes(address: str) -> list[str]:
 @cache
 def _lists() -> list[tuple[str, frozenset[str], list[str]]]:
     """Kind, networks and bots of each list."""
-    found = []
+    result = []
     for path in _DIRECTORY.glob("*.tsv"):
         header, *networks = path.read_text(encoding="utf-8").splitlines()
         cells = header.removeprefix("# ").split("\t")
-        found.append((cells[0], frozenset(networks), cells[4].split(",") if len(cells) > 4 else []))
-    return found
+        result.append((cells[0], frozenset(networks), cells[4].split(",") if len(cells) > 4 else []))
+    return result

@@ -259,8 +259,8 @@ def _known(
 ) -> None:
     """Makes a table with what a function says about the distinct values of some columns of `parsed`."""
     names = [name.strip() for name in keys.split(",")]
-    found = db.execute(f"SELECT DISTINCT {keys} FROM parsed").fetchall()
-    rows = [(*key, *of(*key)) for key in found]
+    result = db.execute(f"SELECT DISTINCT {keys} FROM parsed").fetchall()
+    rows = [(*key, *of(*key)) for key in result]
     values = list(zip(*rows, strict=True)) or [()] * (len(names) + len(columns))
     types = [
         pa.int64() if name in _NUMBERS else pa.bool_() if name in _FLAGS else pa.string()
@@ -300,19 +300,19 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> set[tuple[object, ...]]:
 
 
 def _completions(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str]) -> set[Row]:
-    found: set[Row] = set()
+    result: set[Row] = set()
     for name, condition in goals.items():
         which = f"NOT bot AND {condition}"
-        found |= _rows(
+        result |= _rows(
             db, f"SELECT site, {_window(3600)}, '{name}', count(*) FROM requests WHERE {which} GROUP BY 1, 2"
         )
-    return found
+    return result
 
 
 def _goals(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str], gap_seconds: int) -> set[Row]:
-    found: set[Row] = set()
+    result: set[Row] = set()
     for name, condition in goals.items():
-        found |= _rows(
+        result |= _rows(
             db,
             f"""WITH matches AS (
               SELECT site, visitor, epoch(t)::BIGINT AS s FROM requests WHERE NOT bot AND {condition})
@@ -320,4 +320,4 @@ def _goals(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str], gap_seconds:
             WHERE EXISTS (FROM matches WHERE matches.site = sessions.site AND matches.visitor = sessions.visitor
                           AND s >= a AND s < b + {gap_seconds}) GROUP BY 1, 2, 3, 4""",
         )
-    return found
+    return result

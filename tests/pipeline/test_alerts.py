@@ -1,4 +1,4 @@
-"""The running pipeline judges rules in a process of its own, and tells a real endpoint; `run --once` does the same."""
+"""The running pipeline evaluates rules in a process of its own, and notifies a real endpoint, as does `run --once`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def line(at: datetime, status: int) -> tuple[str, bytes]:
     return "shop", text.encode()
 
 
-def told(settings: Settings, rule: str) -> dict[str, Any]:
+def alert_of(settings: Settings, rule: str) -> dict[str, Any]:
     """The only alert of a rule."""
     alerts = DeltaTable(str(settings.tables / "quality" / "alerts")).to_pyarrow_table().to_pylist()
     [alert] = [each for each in alerts if each["rule"] == rule]
@@ -66,25 +66,25 @@ def test_a_running_pipeline_tells_what_fires_and_what_late_lines_withdraw(
             record = settings.run_directory / "pipeline.json"
             assert wait_until(lambda: "alerts" in read_record(record)["troubles"], 60)
             # A message is recorded after it was taken. Ended between the two, the pipeline would not know of it.
-            assert wait_until(lambda: told(settings, "errors")["delivered"] == "withdrawn", 60)
+            assert wait_until(lambda: alert_of(settings, "errors")["delivered"] == "withdrawn", 60)
             troubles = read_record(record)["troubles"]["alerts"]
         finally:
             process.terminate()
-            said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+            output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, output
         assert troubles == "target 1 (json) of alert deaf did not take the message"
-        assert "5ecre7" not in said and troubles in said
+        assert "5ecre7" not in output and troubles in output
         assert process_mark(child.pid) is None
         titles = [message["title"] for message in endpoint.taken]
         assert titles == ["Alert errors: shop", "Withdrawn: alert errors: shop"]
 
         produce(settings, [line(start, 503)] * 3)
         once = run_process(settings)
-        said, _ = once.communicate(timeout=120)
-        assert once.returncode == 0, said
+        output, _ = once.communicate(timeout=120)
+        assert once.returncode == 0, output
         assert [message["title"] for message in endpoint.taken][2:] == ["Alert errors: shop"]
     table = settings.tables / "quality" / "alerts"
-    alert = told(settings, "errors")
+    alert = alert_of(settings, "errors")
     assert (alert["window_start"], alert["state"], alert["delivered"]) == (start, "firing", "firing")
     assert (alert["value"], alert["late"]) == (4 / 6, True)
     assert not [path for path in table.rglob("*") if path.is_file() and b"5ecre7" in path.read_bytes()]

@@ -27,8 +27,10 @@ def delivered_badly(seed: int, lines: int) -> list[Delivery]:
     chance = random.Random(seed)
     sent: list[Delivery] = []
     known: Counter[str] = Counter()
-    made = Traffic(start=NOW, rate=10, seconds=lines // 10, seed=seed, visitors=200, late=0.1, malformed=0.0)
-    for number, line in enumerate(line for block in blocks(made) for line in block.lines):
+    traffic = Traffic(
+        start=NOW, rate=10, seconds=lines // 10, seed=seed, visitors=200, late=0.1, malformed=0.0
+    )
+    for number, line in enumerate(line for block in blocks(traffic) for line in block.lines):
         site = chance.choice(["default", "shop"])
         if number % 50 == 0:
             line = b"no log line"
@@ -44,7 +46,7 @@ def delivered_badly(seed: int, lines: int) -> list[Delivery]:
     return sent
 
 
-def pieces(sent: list[Delivery], ends: list[int]) -> list[list[Delivery]]:
+def batches(sent: list[Delivery], ends: list[int]) -> list[list[Delivery]]:
     return [sent[start:end] for start, end in zip([0, *ends], [*ends, len(sent)], strict=True)]
 
 
@@ -56,8 +58,8 @@ def test_lines_delivered_again_enter_no_table(
     sent = delivered_badly(seed=5, lines=2_000)
     pairs, duplicate = delivered_once(sent)
     assert duplicate > 100
-    for piece in pieces(sent, [1_400]):
-        deliver(settings, piece)
+    for part in batches(sent, [1_400]):
+        deliver(settings, part)
         run_here(spark, settings)
     assert_equal(settings, recount(pairs), duplicate)
 
@@ -124,8 +126,8 @@ def test_a_rejected_line_has_not_been_accepted(broker: Settings, spark: SparkSes
         Delivery("other", GOOD, "x", 1, NOW),
         Delivery("default", GOOD, "", 1, NOW),
     ]
-    for piece in pieces(sent, [2]):
-        deliver(settings, piece)
+    for part in batches(sent, [2]):
+        deliver(settings, part)
         run_here(spark, settings)
     pairs, duplicate = delivered_once(sent)
     assert duplicate == 1

@@ -43,9 +43,9 @@ def test_real_log_in_three_parts_with_restarts_in_between(
     settings = fresh(broker, tmp_path)
     lines = shared_lines()
     for start in range(0, 10_000, 4_000):
-        piece = tmp_path / f"piece-{start}.log"
-        piece.write_bytes(b"\n".join(lines[start : start + 4_000]) + b"\n")
-        import_files([str(piece)], Options(settings.kafka))
+        part = tmp_path / f"piece-{start}.log"
+        part.write_bytes(b"\n".join(lines[start : start + 4_000]) + b"\n")
+        import_files([str(part)], Options(settings.kafka))
         if start == 4_000:  # a process of its own once; new queries every time
             process = run_process(settings)
             output, _ = process.communicate(timeout=180)
@@ -80,8 +80,8 @@ def test_real_log_shuffled_over_two_sites_in_random_batches(
     settings = fresh(broker, tmp_path, batch_lines=1_700, local_rows=small)
     pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]
     chance.shuffle(pairs)
-    cuts = sorted(chance.sample(range(1, 10_000), 2))
-    for start, end in zip([0, *cuts], [*cuts, 10_000], strict=True):
+    bounds = sorted(chance.sample(range(1, 10_000), 2))
+    for start, end in zip([0, *bounds], [*bounds, 10_000], strict=True):
         produce(settings, pairs[start:end])
         run_here(spark, settings)
     assert_equal(settings, recount(pairs))

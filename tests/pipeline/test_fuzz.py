@@ -103,10 +103,10 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
 def values(settings: Settings, table: str) -> dict[Place, bytes | None]:
     """Bytes by partition and offset, where the table has them; each place once."""
     raw = table != "silver/requests"
-    found = table_of(settings, table, ["partition", "offset", *(["value"] if raw else [])])
-    places = list(zip(found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True))
+    result = table_of(settings, table, ["partition", "offset", *(["value"] if raw else [])])
+    places = list(zip(result["partition"].to_pylist(), result["offset"].to_pylist(), strict=True))
     assert len(set(places)) == len(places), f"{table} repeats a line"
-    return dict(zip(places, found["value"].to_pylist() if raw else [None] * len(places), strict=True))
+    return dict(zip(places, result["value"].to_pylist() if raw else [None] * len(places), strict=True))
 
 
 def table_of(settings: Settings, table: str, columns: list[str]):  # type: ignore[no-untyped-def]

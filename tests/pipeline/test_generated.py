@@ -41,12 +41,12 @@ def test_traffic_with_a_tenth_late_and_a_hundredth_malformed(
     run_here(spark, settings)
 
     counts = ["visitors", "pageviews", "requests", "bot_requests"]
-    found = rows(settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts])
+    result = rows(settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts])
     expected = [
         (w.site, w.window_start, w.country, w.visitors, w.pageviews, w.requests, w.bot_requests)
         for w in truth.windows()
     ]
-    assert sorted(found) == sorted(expected)
+    assert sorted(result) == sorted(expected)
 
     columns = ["site", "country", "start_time", "end_time", "pageviews", "entry_page", "exit_page"]
     sessions = rows(settings, "silver.sessions", columns)

@@ -30,7 +30,7 @@ TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_req
 # Tables made of requests that a kept home has, and those that it lacks.
 HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.pages"}
 # Those that follow others need no filling.
-NEW = {table.name for table in pipeline.LAYER_TABLES if table.made and not table.follows} - HAD
+NEW = {table.name for table in pipeline.LAYER_TABLES if table.aggregation and not table.follows} - HAD
 # Tables that are not complete before they are filled: those of a kept home lack newer columns.
 LACKING = NEW | {"silver.requests", "silver.sessions"}
 LACKING |= {table.name for table in pipeline.LAYER_TABLES if table.follows}
@@ -88,7 +88,7 @@ def test_a_column_and_a_table_more_need_nothing(
     wider = replace(
         traffic.TABLE,
         columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
-        made=lambda meaning: more,
+        aggregation=lambda meaning: more,
     )
     again = replace(traffic.TABLE, name="gold.traffic_again")
     for name in ("LAYER_TABLES", "TABLES"):

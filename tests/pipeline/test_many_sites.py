@@ -32,9 +32,9 @@ class CountingStore(DeltaRsStore):
         self.reads: list[tuple[str, int, int]] = []
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
-        found = super().read(table, where, columns)
-        self.reads.append((table.name, len(where), found.num_rows))
-        return found
+        rows = super().read(table, where, columns)
+        self.reads.append((table.name, len(where), rows.num_rows))
+        return rows
 
 
 def line(site: int, minute: int, path: str = "/") -> Line:

@@ -50,9 +50,9 @@ def test_they_are_accepted_or_rejected_like_any_other(
 
     reasons = [[], *[["invalid_kafka_timestamp"]] * len(_NO_TIMES), ["invalid_site"], ["invalid_site"], []]
     assert_places(settings, records, reasons)
-    found = table(settings, "quality/accounts")
-    assert sum(row["received"] for row in found) == len(records)
-    assert sum(row["rejected"] for row in found) == len(records) - 2
+    shown = table(settings, "quality/accounts")
+    assert sum(row["received"] for row in shown) == len(records)
+    assert sum(row["rejected"] for row in shown) == len(records) - 2
     assert [row["site"] for row in table(settings, "quality/sites")] == ["a"]
     if small:  # a rebuild takes the same way after batches of either
         differences = Pipeline.of(settings).on(spark).rebuild().run(["silver.requests"])
@@ -76,13 +76,13 @@ def assert_places(
         assert (row["value"], row["site"]) == (line, site)
         known = 0 <= time < _NO_TIMES[0]
         assert row["kafka_timestamp"] == (datetime.fromtimestamp(time / 1000, UTC) if known else None)
-    found = {
+    actual = {
         name: {numbers[row["partition"], row["offset"]]: row for row in table(settings, f"silver/{name}")}
         for name in ("requests", "rejected")
     }
-    rejected = {n: (row["reasons"], row["value"]) for n, row in found["rejected"].items()}
+    rejected = {n: (row["reasons"], row["value"]) for n, row in actual["rejected"].items()}
     assert rejected == {n: (broken, records[n][0]) for n, broken in enumerate(reasons) if broken}
-    assert found["requests"].keys() == {n for n, broken in enumerate(reasons) if not broken}
+    assert actual["requests"].keys() == {n for n, broken in enumerate(reasons) if not broken}
 
 
 def send(settings: Settings, records: list[tuple[bytes, int, str]], numbers: range) -> None:

@@ -32,10 +32,10 @@ Line = tuple[str, bytes]
 
 
 def lines(seed: int, seconds: int = 4_000, start: int = START, site: str = "shop") -> list[Line]:
-    made = Traffic(
+    traffic = Traffic(
         start=start, rate=0.1, seconds=seconds, seed=seed, site=site, visitors=60, request_time=True
     )
-    return [(site, line) for block in blocks(made) for line in block.lines]
+    return [(site, line) for block in blocks(traffic) for line in block.lines]
 
 
 @functools.cache
@@ -70,8 +70,8 @@ def shuffled(seed: int) -> Arrival:
     chance = random.Random(seed)
     pairs = list(day())
     chance.shuffle(pairs)
-    cuts = [0, *sorted(chance.sample(range(1, len(pairs)), 2)), len(pairs)]
-    parts = [pairs[start:end] for start, end in pairwise(cuts)]
+    bounds = [0, *sorted(chance.sample(range(1, len(pairs)), 2)), len(pairs)]
+    parts = [pairs[start:end] for start, end in pairwise(bounds)]
     return Arrival(parts, lambda number: chance.randrange(2), chance.choice([150, 400, 10_000]))
 
 
@@ -98,12 +98,12 @@ def yesterday_after_today() -> Arrival:
 def contents(settings: Settings) -> dict[str, Counter[str]]:
     """All rows of every layer's table without what tells of arrival; a sketch by what it counts, which is
     beside it."""
-    found = {}
+    actual = {}
     for table in LAYER_TABLES:
         kept = [c.name for c in table.columns if c.name not in ARRIVAL and not c.name.endswith("_sketch")]
         data = DeltaTable(settings.tables / table.name.replace(".", "/")).to_pyarrow_table(columns=kept)
-        found[table.name] = Counter(map(repr, data.to_pylist()))
-    return found
+        actual[table.name] = Counter(map(repr, data.to_pylist()))
+    return actual
 
 
 def take(settings: Settings, spark: SparkSession, arrival: Arrival) -> None:

@@ -35,10 +35,10 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
     """Two sites, of which one has durations and names its own host."""
     pairs: list[Pair] = []
     for site, timed in (("default", False), ("shop", True)):
-        made = Traffic(
+        traffic = Traffic(
             START, rate=6, seconds=3_000, seed=5, site=site, visitors=400, request_time=timed, late=0.1
         )
-        pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
+        pairs += [(site, line) for block in blocks(traffic, truth=False) for line in block.lines]
     pairs += [("shop", b"no log line"), *long_walk()]
     goals = {name: goal for name, (goal, _) in GOALS.items()}
     return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=CONDITIONS, robots=ROBOTS)
@@ -71,11 +71,11 @@ def test_a_real_log(table: str) -> None:
 
 
 def test_funnels_retention_and_paths(tmp_path: Path) -> None:
-    made = [*walked.lines(seed=3, start=START, visitors=120), *long_walk()]
-    for name, table in tables_of(made).items():
+    items = [*walked.lines(seed=3, start=START, visitors=120), *long_walk()]
+    for name, table in tables_of(items).items():
         write_deltalake(str(tmp_path / "tables" / name.replace(".", "/")), table)
     (tmp_path / "tidemark.toml").write_text(walked.SETTINGS)
-    walked.assert_walks(tmp_path, recount(made))
+    walked.assert_walks(tmp_path, recount(items))
 
 
 def test_odd_referrers_and_tags() -> None:

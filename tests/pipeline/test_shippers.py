@@ -80,11 +80,11 @@ class Shipped:
 @pytest.fixture(scope="module")
 def shipped(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     directory = tmp_path_factory.mktemp("shippers")
-    found = Shipped(fresh(broker, directory), Counter())
+    shipped_lines = Shipped(fresh(broker, directory), Counter())
     for ship in (by_rsyslog, by_kcat, by_http, by_others):
-        ship(found, directory)
-    run_here(spark, found.settings)
-    return found
+        ship(shipped_lines, directory)
+    run_here(spark, shipped_lines.settings)
+    return shipped_lines
 
 
 def by_rsyslog(shipped: Shipped, directory: Path) -> None:
@@ -176,14 +176,14 @@ def by_others(shipped: Shipped, directory: Path) -> None:
 
 
 def path_of(value: str) -> str:
-    found = re.search(r"GET (\S+) HTTP", value)
-    assert found, value
-    return found[1]
+    match = re.search(r"GET (\S+) HTTP", value)
+    assert match, value
+    return match[1]
 
 
 def test_every_line_is_there_once_and_every_repetition_is_a_duplicate(shipped: Shipped) -> None:
-    found = rows(shipped.settings, "silver.requests", ["site", "path"])
-    assert Counter(found) == Counter({("shop", path): number for path, number in shipped.sent.items()})
+    result = rows(shipped.settings, "silver.requests", ["site", "path"])
+    assert Counter(result) == Counter({("shop", path): number for path, number in shipped.sent.items()})
     assert rows(shipped.settings, "silver.rejected", ["offset"]) == []
     accounts = rows(shipped.settings, "quality.accounts", ["duplicate"])
     assert sum(row[0] for row in accounts) == shipped.duplicates  # type: ignore[misc]
@@ -198,9 +198,9 @@ def test_lines_are_as_in_the_file(shipped: Shipped) -> None:
 
 
 def test_a_record_keeps_its_kafka_timestamp_and_its_bytes(shipped: Shipped) -> None:
-    found = rows(shipped.settings, "bronze.access_log", ["value", "kafka_timestamp"])
+    result = rows(shipped.settings, "bronze.access_log", ["value", "kafka_timestamp"])
     expected = {(value.encode(), NOON + number) for number, (value, _) in enumerate(DOCUMENTED)}
-    assert expected <= set(found)
+    assert expected <= set(result)
 
 
 BROKEN = {
@@ -225,8 +225,8 @@ def test_keys_of_odd_objects_stop_nothing(spark: SparkSession) -> None:
         "topic string, partition int, offset long, value binary, timestamp timestamp, "
         "headers array<struct<key string, value binary>>",
     )
-    found = {row.value: (row.site, row.id) for row in access_log.access_log(frame).collect()}
-    assert {bytes(value): given for value, given in found.items()} == BROKEN
+    actual = {row.value: (row.site, row.id) for row in access_log.access_log(frame).collect()}
+    assert {bytes(value): given for value, given in actual.items()} == BROKEN
 
 
 STRINGS = {
@@ -246,8 +246,8 @@ STRINGS = {
 
 @pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by Arrow"])
 def test_a_json_string_is_an_envelope(times: int) -> None:
-    found = wrappers.unwrapped(pa.array([*STRINGS, None, *['"whole"'] * 100] * times))
-    assert found.to_pylist() == [*STRINGS.values(), None, *["whole"] * 100] * times
+    result = wrappers.unwrapped(pa.array([*STRINGS, None, *['"whole"'] * 100] * times))
+    assert result.to_pylist() == [*STRINGS.values(), None, *["whole"] * 100] * times
 
 
 @pytest.mark.skipif(not (RSYSLOGD and OMKAFKA), reason="no rsyslog-kafka")
@@ -276,6 +276,6 @@ def test_configurations_that_are_not_run_are_yaml_of_our_topic(name: str, text: 
         else:
             yield of
 
-    found = set(values(yaml.safe_load(text)))
-    assert {"access-log", "kafka-1:9092"} <= found
-    assert any("/var/log/nginx/access.log" in str(each) for each in found)
+    result = set(values(yaml.safe_load(text)))
+    assert {"access-log", "kafka-1:9092"} <= result
+    assert any("/var/log/nginx/access.log" in str(each) for each in result)

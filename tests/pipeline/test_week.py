@@ -31,8 +31,8 @@ def test_a_week_loaded_before_live_traffic(broker: Settings, spark: SparkSession
     run_here(spark, settings)
 
     counts = ["visitors", "pageviews", "requests", "bot_requests"]
-    found = rows(settings, "gold.visitors_by_country", ["window_start", "country", *counts])
-    assert sorted(found) == [
+    result = rows(settings, "gold.visitors_by_country", ["window_start", "country", *counts])
+    assert sorted(result) == [
         (w.window_start, w.country, w.visitors, w.pageviews, w.requests, w.bot_requests)
         for w in truth.windows()
     ]
@@ -41,6 +41,6 @@ def test_a_week_loaded_before_live_traffic(broker: Settings, spark: SparkSession
         (s.country, s.start, s.end, s.pageviews, s.entry, s.exit) for s in truth.sessions()
     )
     minutes = rows(settings, "gold.traffic", ["window_start", "requests", "status_5xx"])
-    outage = [found for found in minutes if found[0] in week.outage and found[0] + 60 in week.outage]
+    outage = [result for result in minutes if result[0] in week.outage and result[0] + 60 in week.outage]
     # All but what is no HTTP.
     assert sum(bad for _, _, bad in outage) > 0.5 * sum(total for _, total, _ in outage)

@@ -15,7 +15,7 @@ from tests.app.brute import Walk, depth
 from tests.pipeline.recount import Expected
 from tidemark.figures.declared import Goal, declared
 from tidemark.figures.paths import LEVELS, SHOWN
-from tidemark.figures.question import Asked
+from tidemark.figures.question import Parameters
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS
 from tidemark.figures.rows import Direct
@@ -43,17 +43,17 @@ scope = "session"
 def lines(seed: int, start: int, visitors: int) -> list[tuple[str, bytes]]:
     """(site, line) pairs in no order: a line that comes late extends a session, or makes one of two."""
     chance = Random(seed)
-    made = []
+    visits = []
     for number in range(visitors):
         at = start + chance.randrange(2 * 86_400)
         for _ in range(chance.randint(1, 8)):
             moment = datetime.fromtimestamp(at, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
             page = chance.choice(PAGES)
             line = f'198.51.100.{number} - - [{moment}] "GET {page} HTTP/1.1" 200 5 "-" "Firefox/140.0" 0.001'
-            made.append((chance.choice(("default", "shop")) if number % 9 == 0 else "shop", line.encode()))
+            visits.append((chance.choice(("default", "shop")) if number % 9 == 0 else "shop", line.encode()))
             at += chance.choice((0, 20, 900, GAP - 1, GAP, 4000, 86_400))
-    chance.shuffle(made)
-    return made
+    chance.shuffle(visits)
+    return visits
 
 
 def declared_in(settings: Settings) -> Settings:
@@ -68,8 +68,8 @@ def assert_walks(home: Path, expected: Expected) -> None:
     """Compares the reports of a home that declares SETTINGS with a recount of all its lines."""
     rows, known = Direct(DeltaReader(home)), declared(home)
 
-    def report(which: str, **asked: Any) -> dict[str, Any]:
-        return REPORTS[which](rows, Selection(), Asked(known, **asked)).json
+    def report(which: str, **wanted: Any) -> dict[str, Any]:
+        return REPORTS[which](rows, Selection(), Parameters(known, **wanted)).json
 
     visitors, sessions = walks(expected), []
     for walk in visitors:
@@ -87,20 +87,20 @@ def assert_walks(home: Path, expected: Expected) -> None:
 
 def walks(expected: Expected) -> list[Walk]:
     """The pageviews of each visitor of a site in order."""
-    found: dict[tuple[object, object], Walk] = defaultdict(list)
+    result: dict[tuple[object, object], Walk] = defaultdict(list)
     for site, visitor, at, path, count in expected.views:
-        found[site, visitor] += [(at, path)] * count  # type: ignore[list-item, operator]
-    return [sorted(walk) for walk in found.values()]
+        result[site, visitor] += [(at, path)] * count  # type: ignore[list-item, operator]
+    return [sorted(walk) for walk in result.values()]
 
 
 def split(walk: Walk) -> list[Walk]:
     """Sessions: pageviews with gaps shorter than GAP."""
-    made: list[Walk] = []
+    parts: list[Walk] = []
     for at, path in walk:
-        if not made or at - made[-1][-1][0] >= GAP:
-            made.append([])
-        made[-1].append((at, path))
-    return [each[:200] for each in made]
+        if not parts or at - parts[-1][-1][0] >= GAP:
+            parts.append([])
+        parts[-1].append((at, path))
+    return [each[:200] for each in parts]
 
 
 def through(

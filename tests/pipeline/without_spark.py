@@ -23,7 +23,7 @@ ARRIVED = datetime(2026, 11, 1, tzinfo=UTC)
 
 def bronze(pairs: Sequence[tuple[str, bytes]], headers: Mapping[str, str] | None = None) -> pa.Table:
     """Rows of bronze.access_log with what is needed of them, from (site, line) pairs and headers of all."""
-    size, said = len(pairs), headers or {}
+    size, texts = len(pairs), headers or {}
     arrived = pa.array([ARRIVED] * size, pa.timestamp("us", "UTC"))
     return pa.table(
         {
@@ -32,7 +32,7 @@ def bronze(pairs: Sequence[tuple[str, bytes]], headers: Mapping[str, str] | None
             "offset": pa.array(range(size), pa.int64()),
             "site": pa.array([site for site, _ in pairs], pa.string()),
             "value": pa.array([line for _, line in pairs], pa.binary()),
-            **{name: pa.array([said.get(name)] * size, pa.string()) for name in ("format", "fields")},
+            **{name: pa.array([texts.get(name)] * size, pa.string()) for name in ("format", "fields")},
             "chunk": pa.nulls(size, pa.string()),
             "kafka_timestamp": arrived,
             "ingested_at": arrived,
@@ -47,23 +47,23 @@ def tables_of(
 ) -> dict[str, pa.Table]:
     """Every table of (site, line) pairs, by name."""
     lines = bronze(list(pairs))
-    judged = requests.judging(Knowledge(b"k" * 32, reading=reading)).add(lines)
-    rows = Work().rows(requests.TABLE, Part("accepted"), judged)
-    found = {
+    validated = requests.validation(Knowledge(b"k" * 32, reading=reading)).add(lines)
+    rows = Work().rows(requests.TABLE, Part("accepted"), validated)
+    actual = {
         "bronze.access_log": lines,
         "silver.requests": rows,
-        "silver.rejected": Work().rows(rejected.TABLE, Part("accepted", False), judged),
+        "silver.rejected": Work().rows(rejected.TABLE, Part("accepted", False), validated),
     }
     sites = pa.TableGroupBy(rows, "site").aggregate([("event_time", "max")])
     newest = dict(zip(sites["site"].to_pylist(), sites["event_time_max"].to_pylist(), strict=True))
     for table in pipeline.LAYER_TABLES:
-        if table.made and not table.package:
-            each = table.made(MeaningSettings(goals=goals or {})).at(newest)
+        if table.aggregation and not table.package:
+            each = table.aggregation(MeaningSettings(goals=goals or {})).at(newest)
             change = each.combine(
-                table.arrow_schema.empty_table(), each.partial(found[table.reads].select(list(each.needs)))
+                table.arrow_schema.empty_table(), each.partial(actual[table.reads].select(list(each.needs)))
             )
-            found[table.name] = change.rows
-    return found
+            actual[table.name] = change.rows
+    return actual
 
 
 def reader_of(tables: Mapping[str, pa.Table]) -> Read:

@@ -47,12 +47,12 @@ def masking(home: Path, mode: SitePrivacy, key: bytes = KEY) -> Masking:
     return Masking(Privacy(mode), key, Salts(home / "salts.json"), seals=True)
 
 
-def judged(
+def validated(
     lines: pa.Table, home: Path, mode: SitePrivacy = EXACT, reading: Reading = PLAIN
 ) -> list[dict[str, object]]:
     """The rows of lines, as the pipeline makes them."""
-    found = requests.judging(Knowledge(KEY, reading=reading), masking(home, mode)).add(lines)
-    return [dict(row) for row in found.to_pylist()]
+    result = requests.validation(Knowledge(KEY, reading=reading), masking(home, mode)).add(lines)
+    return [dict(row) for row in result.to_pylist()]
 
 
 def as_bronze(rows: Sequence[dict[str, object]]) -> pa.Table:

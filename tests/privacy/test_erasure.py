@@ -20,7 +20,7 @@ from tidemark.cli import tidemark
 from tidemark.errors import TableError
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker as embedded
-from tidemark.operate.prove import contents, holding_text, where_found
+from tidemark.operate.prove import contents, files_with, holding_text
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
@@ -58,7 +58,7 @@ def process(settings: Settings, spark: SparkSession, name: str, *clients: tuple[
 
 def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -> None:
     settings = home_of_its_own
-    before = where_found(settings.home, holding_text([MINE]))
+    before = files_with(settings.home, holding_text([MINE]))
     assert {path.split("/")[0] for path in before} == {"broker", "tables"}
     # A savepoint of before still has it, and is named.
     assert command(settings, "savepoint", "create", "before")[0] == 0
@@ -71,7 +71,7 @@ def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -
     assert command(settings, "savepoint", "delete", "before")[0] == 0
     code, output = command(settings, "forget", "--address", MINE, "--prove", "--json")
     assert (code, json.loads(output)["found_in"]) == (0, [])
-    assert {path.split("/")[0] for path in where_found(settings.home, holding_text([OTHER]))} == {"tables"}
+    assert {path.split("/")[0] for path in files_with(settings.home, holding_text([OTHER]))} == {"tables"}
     # Nothing is left that a rebuild could make it of.
     rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
     assert command(settings, "maintain", "--prove", MINE)[0] == 0
@@ -85,10 +85,10 @@ def test_lines_past_their_retention_leave_a_file_that_the_broker_has_for_newer_o
     process(settings, spark, "old.log", (OLD, TODAY - timedelta(days=100)), (OTHER, TODAY))
     (settings.home / "tidemark.toml").write_text('[retention]\nlines = "30d"\nrequests = "30d"\n')
     assert command(settings, "maintain")[0] == 0
-    before = where_found(settings.home, holding_text([OLD]))
+    before = files_with(settings.home, holding_text([OLD]))
     assert {path.split("/")[0] for path in before} == {"broker", "tables"}
     assert command(settings, "maintain", "--prove")[0] == 0
-    assert where_found(settings.home, holding_text([OLD])) == []
+    assert files_with(settings.home, holding_text([OLD])) == []
     (settings.home / "tidemark.toml").unlink()
 
 
@@ -101,8 +101,8 @@ def test_prove_finds_a_planted_value(name: str, tmp_path: Path) -> None:
     data = f"a line of {MINE}: it could not be read".encode()
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     settings = Settings.of(home=tmp_path / "home")
-    assert where_found(settings.home, holding_text([MINE])) == [name]
-    assert where_found(settings.home, holding_text([OTHER])) == []
+    assert files_with(settings.home, holding_text([MINE])) == [name]
+    assert files_with(settings.home, holding_text([OTHER])) == []
 
 
 def test_prove_reads_files_that_a_deletion_has_rewritten(tmp_path: Path) -> None:
@@ -118,11 +118,11 @@ def test_prove_reads_files_that_a_deletion_has_rewritten(tmp_path: Path) -> None
 def test_prove_reads_tables_elsewhere(tmp_path: Path) -> None:
     elsewhere = Lakehouse(str(tmp_path / "home/checkpoints"), str(tmp_path / "elsewhere"))
     write_deltalake(elsewhere.path("silver.requests"), pa.table({"text": [MINE]}))
-    found = where_found(tmp_path / "home", holding_text([MINE]), elsewhere)
-    assert {path.rpartition("/")[0] for path in found} >= {elsewhere.path("silver.requests")}
+    result = files_with(tmp_path / "home", holding_text([MINE]), elsewhere)
+    assert {path.rpartition("/")[0] for path in result} >= {elsewhere.path("silver.requests")}
     catalog = Lakehouse(str(tmp_path / "volume"), catalog_schema="`main`.`tidemark`")
     with pytest.raises(TableError, match="works on tables in directories and on S3"):
-        where_found(tmp_path / "home", holding_text([MINE]), catalog)
+        files_with(tmp_path / "home", holding_text([MINE]), catalog)
 
 
 @pytest.mark.parametrize("codec", ("none", "gzip", "snappy", "lz4", "zstd"))
@@ -138,5 +138,5 @@ def test_records_of_every_compression_are_read(codec: str, broker: Settings, tmp
         producer.produce(topic, f"{MINE} and more of the same text, number {number}")
     assert producer.flush(30) == 0
     [segment] = broker.home.glob(f"broker/data/{topic}-0/*.log")
-    found = b"".join(contents(fs.LocalFileSystem(), str(segment)))
-    assert all(f"number {number}".encode() in found for number in range(200))
+    result = b"".join(contents(fs.LocalFileSystem(), str(segment)))
+    assert all(f"number {number}".encode() in result for number in range(200))

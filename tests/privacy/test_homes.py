@@ -28,7 +28,7 @@ from tidemark.figures.selection import Selection
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
 from tidemark.operate import privacy_notes
-from tidemark.operate.prove import holding_text, where_found
+from tidemark.operate.prove import files_with, holding_text
 from tidemark.parse.visitor import make_visitor_key
 from tidemark.pipeline import Pipeline
 from tidemark.privacy.door import Door
@@ -47,22 +47,22 @@ KNOWN_TO_MASKED = ("198.51.100.", "2001:db8:1", "203.0.113.", "agentmark")
 
 def lines() -> list[bytes]:
     """Two visitors of one network, and one of IPv6, on two days; odd lines; and one that no format reads."""
-    found = []
+    result = []
     for day in (21, 22):
         for number, client in enumerate(("198.51.100.77", "198.51.100.78", "2001:db8:1:2::9")):
             start = f"{client} - alicemark [{day}/Nov/2026:10:0{number}:00 +0000]"
             end = f'200 5 "https://example.net/?email=bobmark@example.org" "{AGENT}"'
-            found.append(f'{start} "GET /?token=tokenmark HTTP/1.1" {end}')
-            found.append(f'{start} "GET /users/bobmark@example.org HTTP/1.1" {end} 0.012 "203.0.113.99"')
-            found.append(f'{start} "GET /a HTTP/1.1" 200 5 "-" "{AGENT}"')
-    found.append(f'unreadable 198.51.100.77 [{day}] key=tokenmark https://u:passmark@example.org/ "{AGENT}"')
-    found.append(
+            result.append(f'{start} "GET /?token=tokenmark HTTP/1.1" {end}')
+            result.append(f'{start} "GET /users/bobmark@example.org HTTP/1.1" {end} 0.012 "203.0.113.99"')
+            result.append(f'{start} "GET /a HTTP/1.1" 200 5 "-" "{AGENT}"')
+    result.append(f'unreadable 198.51.100.77 [{day}] key=tokenmark https://u:passmark@example.org/ "{AGENT}"')
+    result.append(
         '{"time":"never","ip":"198.51.100.77","token":"tokenmark","agent":"agentmark","mail":"bobmark@a.org"}'
     )
-    return [line.encode() for line in found]
+    return [line.encode() for line in result]
 
 
-def made(broker: Settings, spark: SparkSession, directory: Path, mode: SitePrivacy) -> Settings:
+def home_of(broker: Settings, spark: SparkSession, directory: Path, mode: SitePrivacy) -> Settings:
     """A home whose lines were imported from a file, and sent to the topic by somebody else."""
     settings = replace(fresh(broker, directory, visitor_key="one key"), privacy=Privacy(mode))
     log = directory / "access.log"
@@ -81,7 +81,7 @@ def homes(
     broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Settings]:
     modes = (EXACT, MASKED, ANONYMOUS)
-    return {mode.mode: made(broker, spark, tmp_path_factory.mktemp(mode.mode), mode) for mode in modes}
+    return {mode.mode: home_of(broker, spark, tmp_path_factory.mktemp(mode.mode), mode) for mode in modes}
 
 
 def records(settings: Settings) -> list[tuple[str, bytes]]:
@@ -91,32 +91,32 @@ def records(settings: Settings) -> list[tuple[str, bytes]]:
     )
     ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
     consumer.assign([TopicPartition(settings.kafka.topic, partition, 0) for partition in ends])
-    found = []
-    while len(found) < 2 * len(lines()):
+    result = []
+    while len(result) < 2 * len(lines()):
         for message in consumer.consume(100, timeout=5):
             headers = dict(message.headers() or [])
-            found.append((headers["site"].decode(), message.value() + b"".join(headers.values())))
+            result.append((headers["site"].decode(), message.value() + b"".join(headers.values())))
     consumer.close()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("mode, gone", [("masked", SECRETS), ("anonymous", (*SECRETS, *KNOWN_TO_MASKED))])
 def test_no_file_of_the_home_says_more_than_the_mode_leaves(
     homes: dict[str, Settings], mode: str, gone: tuple[str, ...]
 ) -> None:
-    assert where_found(homes["exact"].home, holding_text([gone[0]])), "the search finds what there is"
+    assert files_with(homes["exact"].home, holding_text([gone[0]])), "the search finds what there is"
     for value in gone:
-        assert where_found(homes[mode].home, holding_text([value])) == [], value
+        assert files_with(homes[mode].home, holding_text([value])) == [], value
     imported = [data for site, data in records(homes[mode]) if site == "shop"]
     assert len(imported) == len(lines())
     assert not [data for data in imported if any(value.encode() in data for value in gone)]
 
 
 def rows(settings: Settings, table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (
+    result: list[dict[str, Any]] = (
         DeltaTable(f"{settings.tables}/{table.replace('.', '/')}").to_pyarrow_table().to_pylist()
     )
-    return found
+    return result
 
 
 # Figures of texts that a mode changes, and times of writing.
@@ -183,7 +183,7 @@ def test_a_rebuild_applies_a_stricter_mode_to_history(
     rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
     assert len(rows(settings, "bronze.access_log")) == lines_before
     for value in gone:
-        assert where_found(settings.home, holding_text([value])) == [], value
+        assert files_with(settings.home, holding_text([value])) == [], value
     texts = [row["text"] for row in rows(settings, "quality.notes")]
     change = f"privacy.mode was {'unset' if before == 'exact' else before}, now {mode.mode}"
     assert any(change in text for text in texts)
@@ -204,14 +204,14 @@ def test_a_rebuild_applies_a_stricter_mode_to_history(
 
 
 @pytest.mark.parametrize("mode", ("exact", "masked", "anonymous"))
-def test_what_a_mode_makes_unknown_is_said(homes: dict[str, Settings], mode: str) -> None:
+def test_what_a_mode_makes_unknown_is_reported(homes: dict[str, Settings], mode: str) -> None:
     shown, selection = Direct(DeltaReader(homes[mode].home)), Selection("shop")
     steps = (Step("home", "/"), Step("a", "/a"))
-    said = (
+    expectation = (
         pytest.raises(NotKnownError, match="not known in this mode") if mode == "anonymous" else nullcontext()
     )
-    with said:
+    with expectation:
         assert retention(shown, selection, "day", extents(shown)["shop"]).periods
-    with said:
+    with expectation:
         assert funnel(shown, selection, Definition(steps, within=timedelta(days=7))).counts[0]
     assert funnel(shown, selection, Definition(steps, within=timedelta(hours=2))).counts[0]

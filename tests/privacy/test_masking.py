@@ -23,8 +23,8 @@ from tests.privacy.lines import (
     MASKED,
     as_bronze,
     bronze,
-    judged,
     masking,
+    validated,
     without,
 )
 from tidemark.parse.columns import Knowledge
@@ -50,7 +50,7 @@ def line(user: str = "-", target: str = "/", referrer: str = "-") -> bytes:
 
 
 def masked(value: bytes, home: Path, mode: SitePrivacy = MASKED) -> str:
-    [row] = judged(bronze([value]), home, mode)
+    [row] = validated(bronze([value]), home, mode)
     assert isinstance(row["value"], bytes)
     return row["value"].decode()
 
@@ -65,8 +65,8 @@ def test_a_masked_line_has_the_network_of_its_address(tmp_path: Path) -> None:
 def test_a_bot_is_verified_by_its_whole_address(mode: SitePrivacy, tmp_path: Path) -> None:
     """Its operator publishes single addresses, which the masked line no longer has."""
     bot = line().replace(AGENT.encode(), b"DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)")
-    first = judged(bronze([bot.replace(b"198.51.100.77", b"4.144.148.23"), bot]), tmp_path, mode)
-    for rows in (first, judged(as_bronze(first), tmp_path, mode)):
+    first = validated(bronze([bot.replace(b"198.51.100.77", b"4.144.148.23"), bot]), tmp_path, mode)
+    for rows in (first, validated(as_bronze(first), tmp_path, mode)):
         assert [(row["bot_kind"], row["bot_verified"], row["network"]) for row in rows] == [
             ("search-engine", "verified", "crawler"), ("forged", "forged", None),
         ]  # fmt: skip
@@ -90,7 +90,9 @@ def test_a_bot_is_verified_by_its_whole_address(mode: SitePrivacy, tmp_path: Pat
     ],
 )  # fmt: skip
 def test_targets_and_referrers(target: str, kept: str, tmp_path: Path) -> None:
-    [row] = judged(bronze([line(target=target, referrer=f"https://example.net{target}")]), tmp_path, MASKED)
+    [row] = validated(
+        bronze([line(target=target, referrer=f"https://example.net{target}")]), tmp_path, MASKED
+    )
     query = f"?{row['query']}" if row["query"] else ""
     assert f"{row['path']}{query}" == kept
     assert row["referrer"] == f"https://example.net{kept}"
@@ -105,8 +107,8 @@ def test_the_examples_of_all_formats_are_read_as_before(mode: SitePrivacy, tmp_p
         format=[format.name for format, _ in examples],
         fields=[format.column_names or None for format, _ in examples],
     )
-    exact, first = judged(lines, tmp_path), judged(lines, tmp_path, mode)
-    again = judged(as_bronze(first), tmp_path, mode)
+    exact, first = validated(lines, tmp_path), validated(lines, tmp_path, mode)
+    again = validated(as_bronze(first), tmp_path, mode)
     changed = CHANGED if mode is MASKED else CHANGED_BY_ANONYMOUS
     for (format, _), before, row, later in zip(examples, exact, first, again, strict=True):
         assert without(row, changed) == without(before, changed), format.name
@@ -137,10 +139,10 @@ def test_lines_of_every_format(format: Format, data: st.DataObject) -> None:
     )
     with tempfile.TemporaryDirectory() as home:
         for mode in (MASKED, ANONYMOUS):
-            exact = judged(lines, Path(home), reading=writing.READING)
-            found = judged(lines, Path(home), mode, writing.READING)
-            again = judged(as_bronze(found), Path(home), mode, writing.READING)
-            for row, before, after, later in zip(drawn, exact, found, again, strict=True):
+            exact = validated(lines, Path(home), reading=writing.READING)
+            result = validated(lines, Path(home), mode, writing.READING)
+            again = validated(as_bronze(result), Path(home), mode, writing.READING)
+            for row, before, after, later in zip(drawn, exact, result, again, strict=True):
                 kept = f"{after['value']!r}{without(after, {'privacy'})}"
                 assert row["secret"] not in kept and str(row["client_ip"]) not in kept
                 same = {"event_time", "status", "method", "bytes", "country", "browser", "bot", "read_as"}
@@ -156,7 +158,7 @@ UNREAD = (
 
 
 def test_a_line_that_cannot_be_read_has_no_addresses_and_parameters(tmp_path: Path) -> None:
-    [row] = judged(bronze([UNREAD.encode()]), tmp_path, MASKED)
+    [row] = validated(bronze([UNREAD.encode()]), tmp_path, MASKED)
     assert row["reasons"] == ["malformed"]
     assert row["value"] == (
         b'no format 198.51.100.0 and [2001:db8:1::]:443 for removed "token":"removed" key=removed'
@@ -171,51 +173,51 @@ def test_of_an_anonymous_line_that_cannot_be_read_only_the_shape_is_kept(tmp_pat
 
 
 def test_of_an_overlong_line_only_the_shape_is_kept(tmp_path: Path) -> None:
-    [row] = judged(bronze([b"ab1@" * 20_000]), tmp_path, MASKED)
+    [row] = validated(bronze([b"ab1@" * 20_000]), tmp_path, MASKED)
     assert row["reasons"] == ["too_long"] and row["value"] == b"xx0@" * 20_000
 
 
 @pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)
 def test_what_stands_in_place_of_a_time_is_not_kept(mode: SitePrivacy, tmp_path: Path) -> None:
     value = line().replace(b"21/Nov/2026:10:00:00 +0000", b"198.51.100.77 s3cret")
-    [row] = judged(bronze([value]), tmp_path, mode)
+    [row] = validated(bronze([value]), tmp_path, mode)
     assert row["accepted"] is False
     assert b"198.51.100.77" not in row["value"] and b"s3cret" not in row["value"]  # type: ignore[operator]
 
 
 def test_a_second_masking_changes_nothing(tmp_path: Path) -> None:
-    first = judged(bronze([UNREAD.encode(), line("alice")]), tmp_path, MASKED)
-    again = judged(bronze([row["value"] for row in first]), tmp_path, MASKED)  # type: ignore[misc]
+    first = validated(bronze([UNREAD.encode(), line("alice")]), tmp_path, MASKED)
+    again = validated(bronze([row["value"] for row in first]), tmp_path, MASKED)  # type: ignore[misc]
     assert [row["value"] for row in again] == [row["value"] for row in first]
 
 
 def test_facts_without_the_key_are_not_believed(tmp_path: Path) -> None:
-    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    [row] = validated(bronze([line()]), tmp_path, MASKED)
     forged = str(row["privacy"]).replace("country=", "country=DE\tx=")
-    [found] = judged(bronze([line()], privacy=[forged]), tmp_path, MASKED)
-    assert (found["country"], found["privacy"]) == (row["country"], row["privacy"])
+    [result] = validated(bronze([line()], privacy=[forged]), tmp_path, MASKED)
+    assert (result["country"], result["privacy"]) == (row["country"], row["privacy"])
 
 
 def test_facts_of_another_line_do_not_keep_an_address(tmp_path: Path) -> None:
     """Who can write to the topic can repeat facts of a line that is masked, but not with a line that is not."""
-    [row] = judged(bronze([line()]), tmp_path, MASKED)
-    [found] = judged(bronze([line("alice")], privacy=[str(row["privacy"])]), tmp_path, MASKED)
-    assert found["value"] == row["value"]
+    [row] = validated(bronze([line()]), tmp_path, MASKED)
+    [result] = validated(bronze([line("alice")], privacy=[str(row["privacy"])]), tmp_path, MASKED)
+    assert result["value"] == row["value"]
 
 
 def test_facts_are_those_of_a_site(tmp_path: Path) -> None:
-    [row] = judged(bronze([line()]), tmp_path, MASKED)
-    [found] = judged(bronze([row["value"]], privacy=[str(row["privacy"])], site="blog"), tmp_path, MASKED)  # type: ignore[list-item]
-    assert found["visitor_id"] != row["visitor_id"]
+    [row] = validated(bronze([line()]), tmp_path, MASKED)
+    [result] = validated(bronze([row["value"]], privacy=[str(row["privacy"])], site="blog"), tmp_path, MASKED)  # type: ignore[list-item]
+    assert result["visitor_id"] != row["visitor_id"]
 
 
 def test_masked_lines_become_anonymous_and_never_exact_again(tmp_path: Path) -> None:
-    first = judged(bronze([line(), line(target="/b")]), tmp_path, MASKED)
-    stricter = judged(as_bronze(first), tmp_path, ANONYMOUS)
+    first = validated(bronze([line(), line(target="/b")]), tmp_path, MASKED)
+    stricter = validated(as_bronze(first), tmp_path, ANONYMOUS)
     assert {str(row["value"])[:6] for row in stricter} == {"b'- - "}
     assert [row["client_ip"] for row in stricter] == [None, None]
     assert stricter[0]["visitor_id"] == stricter[1]["visitor_id"] != first[0]["visitor_id"]
-    back = judged(as_bronze(stricter), tmp_path)
+    back = validated(as_bronze(stricter), tmp_path)
     assert without(back[0], {"ingested_at"}) == without(stricter[0], {"ingested_at"})
 
 
@@ -226,9 +228,9 @@ def test_requests_that_ask_for_privacy(header: str, tmp_path: Path) -> None:
         f'"status":"200","http_user_agent":"{AGENT}",{header}}}'
     ).encode()
     for mode, kept in ((SitePrivacy(), True), (SitePrivacy(respect_gpc=True), False)):
-        [row] = judged(bronze([value]), tmp_path, mode)
+        [row] = validated(bronze([value]), tmp_path, mode)
         assert (b"198.51.100.77" in row["value"], row["user_agent"] is not None) == (kept, kept)  # type: ignore[operator]
-        [other] = judged(bronze([value.replace(b'"1"', b'"0"')]), tmp_path, mode)
+        [other] = validated(bronze([value.replace(b'"1"', b'"0"')]), tmp_path, mode)
         assert other["client_ip"] == "198.51.100.77"
 
 
@@ -258,9 +260,9 @@ def test_own_formats_and_w3c_logs_may_have_the_headers(name: str, value: str, tm
     columns = "date time c-ip cs-method cs-uri-stem sc-status"
     headers = [f"{columns} cs(Sec-GPC)", f"{columns} cs_dnt"] if name == "w3c_extended" else [None]
     for fields in headers:
-        for asked, client in (("1", None), ("-", "198.51.100.77"), ("0", "198.51.100.77")):
-            lines = bronze([value.format(asked).encode()], format=[name], fields=[fields])
-            [row] = judged(lines, tmp_path, SitePrivacy(respect_gpc=True), reading)
+        for opted_out, client in (("1", None), ("-", "198.51.100.77"), ("0", "198.51.100.77")):
+            lines = bronze([value.format(opted_out).encode()], format=[name], fields=[fields])
+            [row] = validated(lines, tmp_path, SitePrivacy(respect_gpc=True), reading)
             assert (row["well_formed"], row["client_ip"]) == (True, client)
 
 
@@ -271,30 +273,30 @@ def test_keys_in_objects_become_headers_at_the_door(tmp_path: Path) -> None:
     time = {"time": "2026-11-21T10:00:00Z", "request": "GET / HTTP/1.1", "status": "200"}
     objects = [json.dumps(keys | time).encode(), json.dumps(time).encode()]
     [(value, headers), (_, others)] = door.records(objects, {})
-    found = dict(headers)
-    assert (found["site"], found["id"]) == ("7", "a-1")
+    result = dict(headers)
+    assert (result["site"], result["id"]) == ("7", "a-1")
     assert b"198.51.100.77" not in value and b"198.51.100.0" in value
     assert not {"site", "id"} & dict(others).keys()
 
 
 def test_names_of_parameters_are_a_setting(tmp_path: Path) -> None:
     mode = replace(MASKED, strip=("ticket",))
-    [row] = judged(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, mode)
+    [row] = validated(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, mode)
     assert row["query"] == "ticket=removed&token=2"
-    [row] = judged(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, replace(MASKED, strip=()))
+    [row] = validated(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, replace(MASKED, strip=()))
     assert row["query"] == "ticket=1&token=2"
 
 
 def test_visitors_of_a_day_are_exact_and_nobody_is_known_the_next_day(tmp_path: Path) -> None:
     days = [b"21/Nov", b"21/Nov", b"22/Nov"]
-    rows = judged(bronze([line().replace(b"21/Nov", day) for day in days]), tmp_path, ANONYMOUS)
+    rows = validated(bronze([line().replace(b"21/Nov", day) for day in days]), tmp_path, ANONYMOUS)
     first, second, third = (row["visitor_id"] for row in rows)
     assert first == second != third
     assert datetime(2026, 11, 22, 10, tzinfo=UTC) == rows[2]["event_time"]
 
 
 def test_columns_have_the_same_types_in_any_batch(tmp_path: Path) -> None:
-    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    [row] = validated(bronze([line()]), tmp_path, MASKED)
     facts = str(row["privacy"])
     batches = [
         bronze([line()]),
@@ -304,5 +306,5 @@ def test_columns_have_the_same_types_in_any_batch(tmp_path: Path) -> None:
         bronze([row["value"]], privacy=[facts]),  # type: ignore[list-item]
     ]
     for mode in (MASKED, ANONYMOUS, EXACT):
-        judge = requests.judging(Knowledge(KEY), masking(tmp_path, mode))
-        assert len({judge.add(batch).schema for batch in batches}) == 1
+        validate = requests.validation(Knowledge(KEY), masking(tmp_path, mode))
+        assert len({validate.add(batch).schema for batch in batches}) == 1

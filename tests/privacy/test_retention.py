@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, produce, run_here
 from tidemark.errors import SettingError
-from tidemark.operate.retention import complete_from, cut_of, limited
+from tidemark.operate.retention import complete_from, limited, oldest_kept
 from tidemark.pipeline import Pipeline
-from tidemark.service.upkeep import found_still, maintain_tables
+from tidemark.service.upkeep import maintain_tables, remaining_files
 from tidemark.settings import Settings
 from tidemark.settings.privacy import Privacy, SitePrivacy
 from tidemark.settings.retention import RetentionSettings, retention_of
@@ -50,12 +50,12 @@ def table(settings: Settings, name: str) -> pa.Table:
 
 def figures(settings: Settings) -> dict[str, list[str]]:
     """The rows of gold without the time of writing."""
-    found = {}
+    actual = {}
     for each in Pipeline.of(settings).tables:
         if each.layer == "gold":
             rows = table(settings, each.name).drop_columns(["updated_at"])
-            found[each.name] = sorted(map(str, rows.to_pylist()))
-    return found
+            actual[each.name] = sorted(map(str, rows.to_pylist()))
+    return actual
 
 
 def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: SparkSession) -> None:
@@ -67,7 +67,7 @@ def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: Sp
     assert len(table(settings, "silver.sessions")) == 3
     assert len(table(settings, "silver.rejected")) == 1
     assert figures(settings) == before
-    assert found_still(settings, "") == []
+    assert remaining_files(settings, "") == []
     # Without the setting, rows that have left are no loss either.
     assert {"bronze.access_log", "silver.requests"} <= limited(Pipeline.of(original))
     # A second flow, and a line of a window at the edge, change nothing else.
@@ -121,16 +121,16 @@ def test_the_edge_is_the_start_of_an_hour_or_of_a_window(original: Settings) -> 
     pipeline = Pipeline.of(replace(original, retention=RetentionSettings("1d", "2d", "3d")))
     now = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
     graph = pipeline.graph
-    assert cut_of(pipeline, graph.lines, now) == datetime(2026, 11, 20, 10, tzinfo=UTC)
-    assert cut_of(pipeline, graph["silver.sessions"], now) == datetime(2026, 11, 19, 10, tzinfo=UTC)
-    assert cut_of(pipeline, graph["silver.visitor_days"], now) == datetime(2026, 11, 19, tzinfo=UTC)
-    assert cut_of(pipeline, graph["gold.traffic"], now) == datetime(2026, 11, 18, 10, tzinfo=UTC)
-    assert cut_of(pipeline, graph["quality.accounts"], now) is None
+    assert oldest_kept(pipeline, graph.lines, now) == datetime(2026, 11, 20, 10, tzinfo=UTC)
+    assert oldest_kept(pipeline, graph["silver.sessions"], now) == datetime(2026, 11, 19, 10, tzinfo=UTC)
+    assert oldest_kept(pipeline, graph["silver.visitor_days"], now) == datetime(2026, 11, 19, tzinfo=UTC)
+    assert oldest_kept(pipeline, graph["gold.traffic"], now) == datetime(2026, 11, 18, 10, tzinfo=UTC)
+    assert oldest_kept(pipeline, graph["quality.accounts"], now) is None
 
 
 @pytest.mark.parametrize(
-    "found", [{"lines": "30"}, {"lines": "0d"}, {"lines": "-3d"}, {"rows": "3d"}, {"lines": 3}]
+    "ages", [{"lines": "30"}, {"lines": "0d"}, {"lines": "-3d"}, {"rows": "3d"}, {"lines": 3}]
 )
-def test_wrong_ages_are_errors(found: dict[str, Any]) -> None:
+def test_wrong_ages_are_errors(ages: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
-        retention_of(found, "tidemark.toml")
+        retention_of(ages, "tidemark.toml")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.privacy.lines import ANONYMOUS, bronze, judged
+from tests.privacy.lines import ANONYMOUS, bronze, validated
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
 from tidemark.operate import notes, upkeep
@@ -17,7 +17,7 @@ from tidemark.pipeline import Pipeline
 from tidemark.privacy import salts
 from tidemark.settings import Settings
 
-MADE = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CREATED = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LINE = b'198.51.100.77 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/140.0"'
 
 
@@ -29,7 +29,7 @@ def _prepared(home: Settings) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     """The time that the salts see, as the only element."""
-    now = [MADE]
+    now = [CREATED]
 
     class Clock(datetime):
         @classmethod
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
 
 
 def visitor(home: Path) -> object:
-    return judged(bronze([LINE]), home, ANONYMOUS)[0]["visitor_id"]
+    return validated(bronze([LINE]), home, ANONYMOUS)[0]["visitor_id"]
 
 
 def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: list[datetime]) -> None:
@@ -50,11 +50,11 @@ def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: l
     [day] = json.loads(file.read_text())["salts"].values()
     assert file.stat().st_mode & 0o777 == 0o600
 
-    clock[0] = MADE + timedelta(hours=48, seconds=-1)
+    clock[0] = CREATED + timedelta(hours=48, seconds=-1)
     upkeep.maintain(Pipeline.of(home))
     assert visitor(home.home) == first
 
-    clock[0] = MADE + timedelta(hours=48)
+    clock[0] = CREATED + timedelta(hours=48)
     upkeep.maintain(Pipeline.of(home))
     assert not [
         path for path in home.home.rglob("*") if path.is_file() and day["salt"].encode() in path.read_bytes()
@@ -72,14 +72,14 @@ def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: l
 
 def test_salts_of_another_machine_are_not_used(home: Settings) -> None:
     shared = salts.Salts.of(home).marked()
-    assert shared.for_days([MADE.date()]) == salts.Salts.of(home).for_days([MADE.date()])
+    assert shared.for_days([CREATED.date()]) == salts.Salts.of(home).for_days([CREATED.date()])
     elsewhere = replace(shared, path=home.home / "run" / "salts.json")
     with pytest.raises(PlatformError, match="a file system that the driver and all executors share"):
-        elsewhere.for_days([MADE.date()])
+        elsewhere.for_days([CREATED.date()])
     assert not elsewhere.path.exists()
 
 
 def test_a_salt_is_not_used_after_its_time_even_without_upkeep(home: Settings, clock: list[datetime]) -> None:
     first = visitor(home.home)
-    clock[0] = MADE + timedelta(hours=48)
+    clock[0] = CREATED + timedelta(hours=48)
     assert visitor(home.home) != first

@@ -44,7 +44,7 @@ def make_room(place: Path) -> None:
     (place / _FILLER).unlink()
 
 
-def cut_short(file: Path, keep: int) -> None:
+def truncate(file: Path, keep: int) -> None:
     """As a machine that lost power leaves a file: only its first bytes are there."""
     file.write_bytes(file.read_bytes()[:keep])
 

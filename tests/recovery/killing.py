@@ -64,11 +64,11 @@ Killed = Literal["in time", "too late", "ended by itself"]
 
 def traffic(seed: int, lines: int, rate: int = 20) -> list[Pair]:
     """Two sites' lines, some late, in order of arrival."""
-    made = Traffic(
+    generated = Traffic(
         start=START, rate=rate, seconds=lines // rate, seed=seed, visitors=300, late=0.1, request_time=True
     )
     chance = random.Random(seed)
-    values = [line for block in blocks(made) for line in block.lines]
+    values = [line for block in blocks(generated) for line in block.lines]
     return [(chance.choice(["default", "shop"]), value) for value in values]
 
 

@@ -44,9 +44,9 @@ def test_acknowledged_lines_are_in_silver_once(
         run_pipeline(settings, once=True)
     finally:
         embedded.stop(home)
-    found = [str(path) for (path,) in rows(settings, "silver.requests", ["path"])]
-    assert len(found) == len(set(found)), "a line is there twice"
-    assert set(found) == load.acknowledged
+    result = [str(path) for (path,) in rows(settings, "silver.requests", ["path"])]
+    assert len(result) == len(set(result)), "a line is there twice"
+    assert set(result) == load.acknowledged
 
 
 def _kill(home: Settings) -> None:
@@ -86,17 +86,19 @@ class Load:
             for _ in range(_LINES_PER_SECOND // 20):
                 path = f"/{self.sent}"
                 line = f'192.0.2.7 - - [21/May/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 512'
-                producer.produce(self._settings.kafka.topic, line.encode(), on_delivery=self._told(path))
+                producer.produce(
+                    self._settings.kafka.topic, line.encode(), on_delivery=self._on_delivery(path)
+                )
                 self.sent += 1
             producer.poll(0)
             self._stop.wait(0.05)
         producer.flush(100)
 
-    def _told(self, path: str):  # type: ignore[no-untyped-def]
-        def told(error: KafkaError | None, _: Message) -> None:
+    def _on_delivery(self, path: str):  # type: ignore[no-untyped-def]
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
             if error is None:
                 self.acknowledged.add(path)
             else:
                 self.failed.append(error)
 
-        return told
+        return on_delivery

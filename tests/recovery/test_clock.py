@@ -229,7 +229,7 @@ def test_rebuild_puts_its_tables_in_place_after_the_clock_was_set_back(
     before = rows(set_back, "silver.sessions", ["session_id"])
     short = set_back.changed(session_gap_seconds=10)
     rebuilt = Pipeline.of(short).on(spark).rebuild().run(["silver.sessions"])
-    assert [found for found in rebuilt if found.what == "rows"]
+    assert [result for result in rebuilt if result.what == "rows"]
     assert len(rows(set_back, "silver.sessions", ["session_id"])) > len(before)
     # The note of how the rows were made says what they are.
     run_here(spark, short)

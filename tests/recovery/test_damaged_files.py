@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
-from tests.recovery.ground import cut_short, newest
+from tests.recovery.ground import newest, truncate
 from tests.recovery.killing import Pair, traffic
 from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
@@ -70,8 +70,8 @@ def _checkpoint(flow: str, file: str) -> Callable[[Settings], Path]:
     return find
 
 
-def cut(find: Callable[[Settings], Path], keep: int) -> Damage:
-    return lambda settings: cut_short(find(settings), keep)
+def truncated(find: Callable[[Settings], Path], keep: int) -> Damage:
+    return lambda settings: truncate(find(settings), keep)
 
 
 def lose(find: Callable[[Settings], Path]) -> Damage:
@@ -94,20 +94,23 @@ def _checkpoint_directory(flow: str) -> Callable[[Settings], Path]:
     "damage, names",
     [
         (
-            cut(_checkpoint("requests", "offsets"), 0),
+            truncated(_checkpoint("requests", "offsets"), 0),
             "flow requests is damaged: .*/offsets/\\d+ cannot be read",
         ),
         (
-            cut(_checkpoint("requests", "offsets"), 40),
+            truncated(_checkpoint("requests", "offsets"), 40),
             "flow requests is damaged: .*/offsets/\\d+ cannot be read",
         ),
         (lose(_checkpoint("requests", "offsets")), "flow requests is damaged: .*/offsets/\\d+ is missing"),
         (
-            cut(_checkpoint("activity", "commits"), 1),
+            truncated(_checkpoint("activity", "commits"), 1),
             "flow activity is damaged: .*/commits/\\d+ cannot be read",
         ),
-        (cut(_checkpoint("requests", "topics.json"), 0), "topics.json, .* cannot be read"),
-        (cut(_checkpoint("requests", "metadata"), 7), "flow requests is damaged: .*/metadata cannot be read"),
+        (truncated(_checkpoint("requests", "topics.json"), 0), "topics.json, .* cannot be read"),
+        (
+            truncated(_checkpoint("requests", "metadata"), 7),
+            "flow requests is damaged: .*/metadata cannot be read",
+        ),
         (lose(_checkpoint("activity", "metadata")), "flow activity is damaged: .*/metadata is missing"),
         (lose(_checkpoint_directory("requests")), "flow requests has no checkpoint .* holds its batches"),
         (lose(_checkpoint_directory("activity")), "flow activity has no checkpoint .* holds its batches"),
@@ -173,7 +176,7 @@ def _lose_data(table: str) -> Damage:
 @pytest.mark.parametrize(
     "damage, table",
     [
-        (cut(_log("gold/visitors_by_country"), 100), "gold.visitors_by_country"),
+        (truncated(_log("gold/visitors_by_country"), 100), "gold.visitors_by_country"),
         (_garble(_log("silver/requests")), "silver.requests"),
         (_garble(_log("quality/accounts")), "quality.accounts"),
         (lose(_log("gold/traffic", back=1)), "gold.traffic"),
@@ -227,7 +230,7 @@ def _lost_entry(settings: Settings, table: str, how: str) -> None:
     """As a power cut leaves a log: its newest entry is empty, or not there."""
     entry = _log(table)(settings)
     if how == "empty":
-        cut_short(entry, 0)
+        truncate(entry, 0)
     else:
         entry.unlink()
 
@@ -254,7 +257,7 @@ def test_a_lost_newest_entry_is_one_error_that_names_the_table(
 
 
 def _empty_data(table: str) -> Damage:
-    return lambda settings: cut_short(
+    return lambda settings: truncate(
         Path(DeltaTable(settings.tables / table).file_uris()[0].removeprefix("file://")), 0
     )
 
@@ -288,7 +291,7 @@ def test_repair_brings_lost_entries_of_every_table_back(
         strict=True,
     ):
         _lost_entry(settings, table, how)
-    cut_short(_log("gold/pages")(settings), 40)
+    truncate(_log("gold/pages")(settings), 40)
     killed = repair(settings, "repair:between")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with pytest.raises(TableError, match=r"repair of .* was interrupted"):
@@ -308,7 +311,7 @@ def killed(settings: Settings, crash_at: str, *command: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def test_a_rebuild_that_a_table_has_lost_is_an_error_until_the_table_is_made_anew(
+def test_a_rebuild_that_a_table_has_lost_is_an_error_until_the_table_is_recomputed(
     settings: Settings, spark: SparkSession, pairs: list[Pair]
 ) -> None:
     Pipeline.of(settings).on(spark).rebuild().run(["gold.traffic", "gold.pages"])
@@ -333,7 +336,7 @@ def test_a_rebuild_of_silver_that_is_lost_is_refused_by_repair(
     assert "Restore" in raised.value.remedy
 
 
-def test_lost_accounts_are_said_to_be_lost_and_repaired(
+def test_lost_accounts_are_reported_as_lost_and_repaired(
     settings: Settings, spark: SparkSession, pairs: list[Pair]
 ) -> None:
     shutil.rmtree(settings.tables / "quality" / "accounts")
@@ -360,7 +363,7 @@ def test_a_power_cut_at_the_end_of_a_rebuild(
     killed(settings, "swap:before-end@1", "rebuild", "silver.requests")
     _lost_entry(settings, "gold/traffic", "lost")
     _lost_entry(settings, "quality/sites", "empty")
-    cut_short(_log("silver/sessions")(settings), 40)
+    truncate(_log("silver/sessions")(settings), 40)
     with pytest.raises(TableError, match=r"table silver\.sessions at .* cannot be read") as raised:
         run_pipeline(settings, once=True)
     assert "A damaged table" in raised.value.remedy
@@ -388,13 +391,13 @@ def test_repair_makes_silver_from_bronze_and_says_what_nobody_has(
 
     for table in ("silver/requests", "silver/rejected", "gold/traffic"):
         _lost_entry(settings, table, "lost")
-    said: list[str] = []
-    repair_tables(settings, said.append)
+    messages: list[str] = []
+    repair_tables(settings, messages.append)
     again = "silver.rejected, silver.requests, gold.traffic: batch 1 was made again from bronze.access_log"
-    assert again in "\n".join(said)
+    assert again in "\n".join(messages)
     assert_equal(settings, recount(pairs[:900]))
 
     _lost_entry(second, "bronze/access_log", "lost")
-    repair_tables(second, said.append)
-    assert re.search(r"batch 1: offsets \d+ to \d+ of partition \d .* are lost", "\n".join(said))
+    repair_tables(second, messages.append)
+    assert re.search(r"batch 1: offsets \d+ to \d+ of partition \d .* are lost", "\n".join(messages))
     run_pipeline(second, once=True)

@@ -85,7 +85,7 @@ def test_topic_deleted_and_what_one_can_do(settings: Settings, pairs: list[Pair]
     assert_equal(settings, recount(pairs))
 
 
-def test_topic_deleted_and_created_anew(settings: Settings, pairs: list[Pair]) -> None:
+def test_topic_deleted_and_created_again(settings: Settings, pairs: list[Pair]) -> None:
     """The new topic is longer than what was read of the old one: its first lines would be skipped."""
     delete_topic(settings)
     kafka.ensure_topic(settings.kafka, settings.kafka.topic)
@@ -103,8 +103,8 @@ def test_beside_a_running_pipeline(settings: Settings, pairs: list[Pair]) -> Non
     try:
         await_running(settings, process)
         second = run_process(settings)
-        said, _ = second.communicate(timeout=60)
-        assert second.returncode == 1 and "another pipeline is running" in said and "--home" in said
+        output, _ = second.communicate(timeout=60)
+        assert second.returncode == 1 and "another pipeline is running" in output and "--home" in output
         ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 2)]))
         assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 2, 10)
         produce(settings.changed(topic_partitions=2), pairs[500:])
@@ -117,9 +117,9 @@ def test_beside_a_running_pipeline(settings: Settings, pairs: list[Pair]) -> Non
                 assert time.monotonic() < deadline and process.poll() is None
                 time.sleep(1)
         delete_topic(settings)
-        said, _ = process.communicate(timeout=90)
-        assert process.returncode == 1 and "Traceback" not in said, said
-        assert "does not exist any more" in said or "no longer has lines" in said, said
+        output, _ = process.communicate(timeout=90)
+        assert process.returncode == 1 and "Traceback" not in output, output
+        assert "does not exist any more" in output or "no longer has lines" in output, output
     except subprocess.TimeoutExpired:
         pytest.fail("the pipeline goes on without its topic")
     finally:

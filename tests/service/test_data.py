@@ -52,8 +52,8 @@ def test_lists_and_databases_of_a_directory_are_taken_in(settings: Settings, giv
     done = update(settings, given)
 
     assert planned == done and done.version != done.version_before and done.lines is None
-    found = {each.name: each for each in inventory(settings) if each.where == "home"}
-    assert {name: (each.date, each.entries) for name, each in found.items() if each.kind != "database"} == {
+    actual = {each.name: each for each in inventory(settings) if each.where == "home"}
+    assert {name: (each.date, each.entries) for name, each in actual.items() if each.kind != "database"} == {
         "example": ("2026-11-01", 2), "google-googlebot": ("2026-11-20", 1),
     }  # fmt: skip
     assert {change.now.name: change.left_out for change in done.changes if change.left_out} == {
@@ -127,12 +127,12 @@ def test_the_command_says_what_history_would_change(settings: Settings, given: P
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    found = json.loads(call("update", str(given), "--json", "--dry-run"))
+    actual = json.loads(call("update", str(given), "--json", "--dry-run"))
     changed = lines["as_org"].mask(lines["as_org"].notna(), "").fillna("none")
     wanted = int((inside | (changed != "none")).sum())
-    assert found["lines"] == len(lines)
-    assert found["lines_with_another"]["as_org"] == wanted
-    assert found["lines_with_another"]["asn"] == int(inside.sum())
+    assert actual["lines"] == len(lines)
+    assert actual["lines_with_another"]["as_org"] == wanted
+    assert actual["lines_with_another"]["asn"] == int(inside.sum())
     text = call("update", str(given))
     assert f"{wanted:,} lines of {len(lines):,} would have another as_org" in text
     assert "asn (Test-ASN" in call()

@@ -46,11 +46,11 @@ def test_a_table_is_one_file_with_the_rows_of_the_range(
     done = call(directory, "gold.visitors_by_country", "--to", str(tmp_path / "out"), *chosen)
 
     file = tmp_path / "out" / "gold.visitors_by_country.parquet"
-    found = pq.read_table(file)
-    assert done.output.splitlines()[-1] == f"{found.num_rows:,} rows of gold.visitors_by_country: {file}"
+    result = pq.read_table(file)
+    assert done.output.splitlines()[-1] == f"{result.num_rows:,} rows of gold.visitors_by_country: {file}"
     day = pd.Timestamp("2026-03-10", tz="UTC")
     kept = lines[lines["event_time"].between(day, day + pd.Timedelta(days=1), inclusive="left")]
-    assert sum(found["requests"].to_pylist()) == (kept["country"] == "DE").sum()
+    assert sum(result["requests"].to_pylist()) == (kept["country"] == "DE").sum()
     assert [each.name for each in file.parent.iterdir()] == [file.name]  # nothing temporary
 
 
@@ -150,5 +150,5 @@ def test_roles_apply(home: tuple[Path, pd.DataFrame]) -> None:
     reader = permitted(DeltaReader(home[0]), Right.of("viewer", ["a.example"]))
     with pytest.raises(ForbiddenError, match="Only analysts"):
         rows_of(reader, "silver.requests", Selection())
-    found = rows_of(reader, "gold.pages", Selection()).read_all()
-    assert set(found["site"].to_pylist()) == {"a.example"}
+    result = rows_of(reader, "gold.pages", Selection()).read_all()
+    assert set(result["site"].to_pylist()) == {"a.example"}

@@ -22,18 +22,18 @@ def rounds(
     home: Path, during: list[Callable[[], None]], busy: Callable[[Settings], bool] = lambda settings: False
 ) -> list[Settings]:
     """The settings of each round; in each the next function of `during` is called, and the last one is stopped."""
-    found: list[Settings] = []
+    result: list[Settings] = []
 
     def run(settings: Settings, add: Add) -> bool:
         stopping = threading.Event()
-        found.append(settings)
+        result.append(settings)
         sides = add([], partial(busy, settings))
         threads = [threading.Thread(target=side, args=(stopping,)) for side in sides]
         for thread in threads:
             thread.start()
-        last = len(found) > len(during)
+        last = len(result) > len(during)
         if not last:
-            during[len(found) - 1]()
+            during[len(result) - 1]()
             last = not stopping.wait(20 * POLL)
         stopping.set()
         for thread in threads:
@@ -41,7 +41,7 @@ def rounds(
         return last
 
     run_in_rounds(load({"home": home}, {}), run, poll_seconds=POLL)
-    return found
+    return result
 
 
 def test_changed_tables_apply_in_the_next_round(tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def test_the_file_of_a_format_applies_in_the_next_round(
 def test_a_changed_file_waits_while_history_is_filled(tmp_path: Path) -> None:
     file = tmp_path / "tidemark.toml"
     file.write_text(FIRST)
-    asked: list[Settings] = []
+    calls: list[Settings] = []
 
     def busy(settings: Settings) -> bool:
-        asked.append(settings)
-        return len(asked) < 2
+        calls.append(settings)
+        return len(calls) < 2
 
-    found = rounds(tmp_path, [lambda: file.write_text(SECOND)], busy)  # type: ignore[list-item]
-    assert len(found) == 2
-    assert asked == [found[0], found[0]]
+    result = rounds(tmp_path, [lambda: file.write_text(SECOND)], busy)  # type: ignore[list-item]
+    assert len(result) == 2
+    assert calls == [result[0], result[0]]
 
 
 def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -> None:
@@ -155,5 +155,5 @@ def test_newer_data_and_another_robots_txt_begin_a_round(tmp_path: Path) -> None
         add_list,
         lambda: (tmp_path / "robots.txt").unlink(),  # an error, with which nothing begins
     ]
-    found = rounds(tmp_path, during)
-    assert len(found) == 2 and {settings.sites["shop"].robots for settings in found} == {"robots.txt"}
+    result = rounds(tmp_path, during)
+    assert len(result) == 2 and {settings.sites["shop"].robots for settings in result} == {"robots.txt"}

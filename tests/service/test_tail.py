@@ -157,7 +157,7 @@ def test_the_command_prints_lines_until_it_is_interrupted(
     monkeypatch.setattr(command.time, "sleep", pause)
     done = CliRunner().invoke(tidemark, ["tail", "--json", "--home", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    found = [json.loads(text) for text in done.stdout.splitlines()]
-    assert {each["path"] for each in found} == {"/\x1b[31m", PROTO["path"]} and "\x1b" not in done.stdout
+    result = [json.loads(text) for text in done.stdout.splitlines()]
+    assert {each["path"] for each in result} == {"/\x1b[31m", PROTO["path"]} and "\x1b" not in done.stdout
     shown = CliRunner().invoke(tidemark, ["tail", "--home", str(tmp_path)])
     assert "\\x1b[31m" in shown.stdout and "\x1b" not in shown.stdout

@@ -13,13 +13,13 @@ from tidemark.store.object_storage import storage_options
 
 
 def test_tables_are_in_the_home_or_where_tables_location_says(home: Settings) -> None:
-    here = lakehouse_of(home)
+    local = lakehouse_of(home)
     there = lakehouse_of(home.changed(tables_location="s3a://bucket/logs/"))
-    assert here.can.files and here.path("gold.pages") == f"{home.tables}/gold/pages"
+    assert local.can.files and local.path("gold.pages") == f"{home.tables}/gold/pages"
     assert there.can.files and there.path("gold.pages") == "s3a://bucket/logs/gold/pages"
     assert there.directory("gold.pages") == "logs/gold/pages"
     assert there.sql_name("gold.pages") == "delta.`s3a://bucket/logs/gold/pages`"
-    assert there.checkpoint_root == here.checkpoint_root
+    assert there.checkpoint_root == local.checkpoint_root
 
 
 @pytest.mark.parametrize("catalog", ["", "main"])
@@ -58,8 +58,8 @@ def test_options_for_s3_are_set_once() -> None:
     assert storage_options({f"{hadoop}endpoint": "http://127.0.0.1:9000", f"{hadoop}access.key": "k"}) == {
         "aws_endpoint_url": "http://127.0.0.1:9000", "aws_allow_http": "true", "aws_access_key_id": "k",
     }  # fmt: skip
-    found = storage_options({f"{hadoop}endpoint": "s3.eu-central-1.amazonaws.com"})
-    assert found == {"aws_endpoint_url": "https://s3.eu-central-1.amazonaws.com", "aws_allow_http": "false"}
+    result = storage_options({f"{hadoop}endpoint": "s3.eu-central-1.amazonaws.com"})
+    assert result == {"aws_endpoint_url": "https://s3.eu-central-1.amazonaws.com", "aws_allow_http": "false"}
 
 
 def test_only_new_gold_tables_of_a_catalog_have_iceberg_metadata() -> None:

@@ -15,7 +15,7 @@ from tidemark.stream.accounting import Account, Ledger
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 _TIME = pa.timestamp("us", "UTC")
-JUDGED = pa.schema(
+VALIDATED = pa.schema(
     [("site", pa.string()), ("event_time", _TIME), ("kafka_timestamp", _TIME), ("accepted", pa.bool_())]
 )
 Line = tuple[str, int | None]  # site, seconds after noon; None for a rejected line
@@ -23,14 +23,14 @@ Line = tuple[str, int | None]  # site, seconds after noon; None for a rejected l
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    made = DeltaRsStore(Lakehouse(checkpoint_root="", root=str(tmp_path / "tables")))
+    delta_store = DeltaRsStore(Lakehouse(checkpoint_root="", root=str(tmp_path / "tables")))
     for table in (ACCOUNTS, SITES):
-        made.ensure(table)
-    return made
+        delta_store.ensure(table)
+    return delta_store
 
 
 def count(ledger: Ledger, *lines: Line) -> Account:
-    """Counts judged lines in two parts."""
+    """Counts validated lines in two parts."""
     rows = [
         {
             "site": site,
@@ -40,9 +40,9 @@ def count(ledger: Ledger, *lines: Line) -> Account:
         }
         for site, at in lines
     ]
-    judged = pa.Table.from_pylist(rows, JUDGED)
+    validated = pa.Table.from_pylist(rows, VALIDATED)
     counts = ledger.counts
-    parts = [counts.partial(judged.slice(0, 2)), counts.partial(judged.slice(2))]
+    parts = [counts.partial(validated.slice(0, 2)), counts.partial(validated.slice(2))]
     return Account.of(counts.merge(pa.concat_tables(parts)))
 
 
@@ -69,12 +69,12 @@ def test_batches_are_counted_by_site_and_in_all(store: DeltaRsStore) -> None:
     assert {row["site"]: row["late"] for row in second.sites} == {"a": 1, "b": 0, "c": 0}
     ledger.commit(second, NOON, Commit("requests/1", 1))
 
-    found = sites(store)
-    assert {site: (r["accepted"], r["rejected"], r["late"]) for site, r in found.items()} == {
+    result = sites(store)
+    assert {site: (r["accepted"], r["rejected"], r["late"]) for site, r in result.items()} == {
         "a": (5, 1, 1), "b": (2, 0, 0), "c": (1, 1, 0),
     }  # fmt: skip
-    assert found["a"]["first_event_time"] == NOON - timedelta(seconds=9000)
-    assert found["a"]["newest_event_time"] == NOON + timedelta(seconds=60)
+    assert result["a"]["first_event_time"] == NOON - timedelta(seconds=9000)
+    assert result["a"]["newest_event_time"] == NOON + timedelta(seconds=60)
     accounts = store.read(ACCOUNTS).sort_by("batch_id").to_pylist()
     assert [(r["received"], r["accepted"], r["rejected"], r["duplicate"], r["late"]) for r in accounts] == [
         (4, 3, 1, 0, 0),

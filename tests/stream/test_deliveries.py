@@ -59,14 +59,14 @@ def test_the_index_finds_what_a_search_through_all_entries_finds(seed: int) -> N
         batch = [(chance.randrange(12_000), NOON + chance.randrange(12 * DAY)) for _ in range(60)]
         remembered(seen, ids(*batch))
         known += batch
-        asked = [(chance.randrange(12_000), NOON + chance.randrange(12 * DAY)) for _ in range(40)]
-        found = remembered_within(seen, asked)
-        assert found == [any(a == k and abs(t - m) < 7 * DAY for k, m in known) for a, t in asked]
+        looked_up = [(chance.randrange(12_000), NOON + chance.randrange(12 * DAY)) for _ in range(40)]
+        result = remembered_within(seen, looked_up)
+        assert result == [any(a == k and abs(t - m) < 7 * DAY for k, m in known) for a, t in looked_up]
     assert max(len(day.runs) for day in seen.values()) <= 8
 
 
-def remembered_within(seen: dict[int, _Day], asked: list[tuple[int, int]]) -> list[bool]:
-    batch = ids(*asked)
+def remembered_within(seen: dict[int, _Day], looked_up: list[tuple[int, int]]) -> list[bool]:
+    batch = ids(*looked_up)
     for day in range(min(batch.days) - 9, max(batch.days) + 10):
         seen.setdefault(day, _Day())
     return batch.known(seen, 7).tolist()  # type: ignore[no-any-return]
@@ -88,12 +88,12 @@ def test_a_million_ids_are_remembered_and_found_quickly() -> None:
         part = slice(start, start + 1000)
         high, low = np.ascontiguousarray(halves[part, 0]), np.ascontiguousarray(halves[part, 1])
         day.add(Ids(high, low, moments[part]))
-    found = np.zeros(2000, dtype=bool)
+    result = np.zeros(2000, dtype=bool)
     high, low = halves[::1000, 0].repeat(2), halves[::1000, 1].repeat(2)
     low[1::2] += 1  # another id with the same upper half
     for run in day.runs:
-        found |= run.has(high, low, moments[:2000], 7 * DAY)
-    assert found.tolist() == [True, False] * 1000
+        result |= run.has(high, low, moments[:2000], 7 * DAY)
+    assert result.tolist() == [True, False] * 1000
     assert len(day.runs) <= 20
     assert sum(run.high.nbytes + run.low.nbytes + run.time.nbytes for run in day.runs) == 24_000_000
 
@@ -120,8 +120,8 @@ class Home:
     def start(self) -> Deliveries:
         return Deliveries(self.store, self.lakehouse, LINES, REJECTED, days=7)
 
-    def judged(self, *lines: tuple[str, str | None, float, bool]) -> pa.Table:
-        """(site, id, days after noon, accepted) as judged lines; the offset goes on by one for each."""
+    def validated(self, *lines: tuple[str, str | None, float, bool]) -> pa.Table:
+        """(site, id, days after noon, accepted) as validated lines; the offset goes on by one for each."""
         first, self.offset = self.offset, self.offset + len(lines)
         moments = [datetime.fromtimestamp((NOON + days * DAY) / 1e6, UTC) for _, _, days, _ in lines]
         return pa.table(
@@ -155,33 +155,33 @@ class Home:
 
 def test_ids_are_found_again_after_a_restart_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
     home = Home.at(spark, tmp_path)
-    found = [
-        home.take(home.start(), home.judged(*(("a", "x", day, True) for day in days)))
+    result = [
+        home.take(home.start(), home.validated(*(("a", "x", day, True) for day in days)))
         for days in ((-8, 0), (6, -6), (7,), (7.5, 14))
     ]
-    assert found == [[], [2, 3], [], [5]]
+    assert result == [[], [2, 3], [], [5]]
 
 
 def test_ids_are_found_again_within_one_process(spark: SparkSession, tmp_path: Path) -> None:
     home = Home.at(spark, tmp_path)
     deliveries = home.start()
-    assert home.repeated(deliveries, home.judged(("a", None, 0, True), ("a", "", 0, True))) is None
-    batch = home.judged(
+    assert home.repeated(deliveries, home.validated(("a", None, 0, True), ("a", "", 0, True))) is None
+    batch = home.validated(
         ("a", "x", 0, True), ("b", "x", 0, True), ("a", "x", 0.1, True), ("a", "y", 0, False), ("a", None, 0, True)
     )  # fmt: skip
     assert home.take(deliveries, batch) == [4]
     # A rejected line was not accepted; a later one of its id is, and from then on it is known.
     assert home.take(
-        deliveries, home.judged(("a", "y", 0, True), ("a", "x", 1, True), ("b", "x", 1, True))
+        deliveries, home.validated(("a", "y", 0, True), ("a", "x", 1, True), ("b", "x", 1, True))
     ) == [8, 9]
-    assert home.take(deliveries, home.judged(("a", "y", 0, False), ("a", "y", 0, True))) == [11]
-    assert home.take(home.start(), home.judged(("a", "y", 0, True), ("b", "y", 0, True))) == [12]
+    assert home.take(deliveries, home.validated(("a", "y", 0, False), ("a", "y", 0, True))) == [11]
+    assert home.take(home.start(), home.validated(("a", "y", 0, True), ("b", "y", 0, True))) == [12]
 
 
 def test_a_batch_in_bronze_already_does_not_repeat_itself(spark: SparkSession, tmp_path: Path) -> None:
     home = Home.at(spark, tmp_path)
-    home.take(home.start(), home.judged(("a", "x", 0, True)))
-    batch = home.judged(("a", "x", 0, True), ("a", "y", 0, True), ("a", "y", 0, True))
+    home.take(home.start(), home.validated(("a", "x", 0, True)))
+    batch = home.validated(("a", "x", 0, True), ("a", "y", 0, True), ("a", "y", 0, True))
     again = home.take(home.start(), batch)
     assert again == [1, 3]
     second = home.repeated(home.start(), batch)
@@ -191,9 +191,9 @@ def test_a_batch_in_bronze_already_does_not_repeat_itself(spark: SparkSession, t
 def test_what_a_rebuild_accepted_counts_as_accepted(spark: SparkSession, tmp_path: Path) -> None:
     home = Home.at(spark, tmp_path)
     deliveries = home.start()
-    home.take(deliveries, home.judged(("a", "x", 0, True), ("a", "y", 0, False)))
+    home.take(deliveries, home.validated(("a", "x", 0, True), ("a", "y", 0, False)))
     # As a rebuild leaves it: the line is rejected no more.
     DeltaTable(home.lakehouse.path(REJECTED)).delete(
         commit_properties=CommitProperties(app_transactions=[Transaction(swap.WRITER, 1)])
     )
-    assert home.take(deliveries, home.judged(("a", "y", 0, True), ("a", "z", 0, True))) == [2]
+    assert home.take(deliveries, home.validated(("a", "y", 0, True), ("a", "z", 0, True))) == [2]

@@ -101,21 +101,21 @@ def test_a_scrape_tells_rates_lag_freshness_and_what_became_of_lines(scene: Scen
         )  # fmt: skip
         scene.batch(rows=20, accepted=20, rejected=0, duplicate=0, late=0, newest_event_time=event)
         scene.progress.running(address)
-        found = values(get(f"{address}/metrics")[1])
+        result = values(get(f"{address}/metrics")[1])
 
     assert before["tidemark_lines_total,rejected"] == 0
-    assert found["tidemark_lines_total,accepted"] == 27
-    assert found["tidemark_lines_total,rejected"] == 2
-    assert found["tidemark_lines_total,duplicate"] == 1
-    assert found["tidemark_late_lines_total"] == 3
-    assert found["tidemark_flow_rows_total,requests"] == 30
-    assert found["tidemark_flow_rows_per_second,requests"] == 3
-    assert found["tidemark_flow_lag_rows,requests"] == WAITING
-    assert found["tidemark_flow_newest_event_timestamp_seconds,requests"] == event.timestamp()
-    assert found["tidemark_flow_batch_duration_seconds_count,requests"] == 2
-    assert 0.6 <= found["tidemark_flow_batch_duration_seconds_sum,requests"] < 10
-    assert found["tidemark_flow_active,requests"] == found["tidemark_healthy"] == 1
-    assert "tidemark_flow_state_rows,requests" not in found
+    assert result["tidemark_lines_total,accepted"] == 27
+    assert result["tidemark_lines_total,rejected"] == 2
+    assert result["tidemark_lines_total,duplicate"] == 1
+    assert result["tidemark_late_lines_total"] == 3
+    assert result["tidemark_flow_rows_total,requests"] == 30
+    assert result["tidemark_flow_rows_per_second,requests"] == 3
+    assert result["tidemark_flow_lag_rows,requests"] == WAITING
+    assert result["tidemark_flow_newest_event_timestamp_seconds,requests"] == event.timestamp()
+    assert result["tidemark_flow_batch_duration_seconds_count,requests"] == 2
+    assert 0.6 <= result["tidemark_flow_batch_duration_seconds_sum,requests"] < 10
+    assert result["tidemark_flow_active,requests"] == result["tidemark_healthy"] == 1
+    assert "tidemark_flow_state_rows,requests" not in result
 
 
 def test_tables_are_measured_at_their_newest_version(scene: Scene) -> None:
@@ -125,17 +125,17 @@ def test_tables_are_measured_at_their_newest_version(scene: Scene) -> None:
         empty = values(get(f"{address}/metrics")[1])
         scene.store.append_arrow(PROGRESS, rows, Commit("test", 0))
         scene.store.append_arrow(PROGRESS, rows, Commit("test", 1))
-        found = values(get(f"{address}/metrics")[1])
+        result = values(get(f"{address}/metrics")[1])
     assert empty["tidemark_table_rows,quality.progress"] == 0
-    assert found["tidemark_table_rows,quality.progress"] == 4
-    assert found["tidemark_table_bytes,quality.progress"] > 500
-    assert "tidemark_table_rows,quality.accounts" not in found, "a table that is not there yet"
+    assert result["tidemark_table_rows,quality.progress"] == 4
+    assert result["tidemark_table_bytes,quality.progress"] > 500
+    assert "tidemark_table_rows,quality.accounts" not in result, "a table that is not there yet"
 
 
 def test_expectations_count_as_failed_until_they_are_met(scene: Scene) -> None:
     def result(expectation: str, *, success: bool, severity: str = "critical") -> dict[str, Any]:
-        said = {"table": "silver.requests", "expectation": expectation, "column": None}
-        return {**said, "success": success, "severity": severity}
+        row = {"table": "silver.requests", "expectation": expectation, "column": None}
+        return {**row, "success": success, "severity": severity}
 
     def failed() -> dict[str, float]:
         known = values(get(f"{address}/metrics")[1])
@@ -155,13 +155,13 @@ def test_expectations_count_as_failed_until_they_are_met(scene: Scene) -> None:
         assert failed() == {"critical": 0, "warning": 1}
 
 
-def test_runs_beside_the_flows_that_fail_are_counted_and_told_until_one_succeeds(scene: Scene) -> None:
+def test_runs_beside_the_flows_that_fail_are_counted_and_reported_until_one_succeeds(scene: Scene) -> None:
     def known() -> tuple[float, dict[str, str], list[str]]:
         scene.progress.running(address)
         state = describe(scene.settings)
-        told = [line for line in lines(state) if "failed" in line]
+        failing = [line for line in lines(state) if "failed" in line]
         count = values(get(f"{address}/metrics")[1])["tidemark_failed_runs_total,quality"]
-        return count, state["troubles"], told
+        return count, state["troubles"], failing
 
     metrics = scene.progress.metrics
     with scene.served() as address:
@@ -169,8 +169,8 @@ def test_runs_beside_the_flows_that_fail_are_counted_and_told_until_one_succeeds
         metrics.ran("quality", "no table")
         metrics.ran("quality", "no such table")
         metrics.ran("upkeep", "")
-        told = ["quality    its last run failed: no such table"]
-        assert known() == (2, {"quality": "no such table"}, told)
+        failing = ["quality    its last run failed: no such table"]
+        assert known() == (2, {"quality": "no such table"}, failing)
         metrics.ran("quality", "")
         assert known() == (2, {}, [])
 
@@ -191,7 +191,7 @@ def test_a_starting_pipeline_is_not_healthy_yet(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "pulse, told",
+    "pulse, complaint",
     [
         (Pulse(active=True, lag=0, idle=900, unknown=0), ""),
         (Pulse(active=True, lag=5, idle=59, unknown=0), ""),
@@ -201,9 +201,9 @@ def test_a_starting_pipeline_is_not_healthy_yet(scene: Scene) -> None:
         (Pulse(active=False, lag=0, idle=0, unknown=0), "has stopped"),
     ],
 )
-def test_what_makes_a_flow_stale(pulse: Pulse, told: str) -> None:
-    found = complaints("running", {"requests": pulse}, stale_seconds=60)
-    assert told in found[0] if told else found == []
+def test_what_makes_a_flow_stale(pulse: Pulse, complaint: str) -> None:
+    result = complaints("running", {"requests": pulse}, stale_seconds=60)
+    assert complaint in result[0] if complaint else result == []
 
 
 def test_nothing_is_served_unless_asked_for(home: Settings) -> None:
@@ -215,10 +215,10 @@ def test_nothing_is_served_unless_asked_for(home: Settings) -> None:
 def test_a_client_that_hangs_up_leaves_no_trace_in_the_output(
     scene: Scene, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked, gone = threading.Event(), threading.Event()
+    event, gone = threading.Event(), threading.Event()
 
     def health() -> dict[str, Any]:
-        asked.set()
+        event.set()
         assert gone.wait(10)
         return scene.progress.health()
 
@@ -226,7 +226,7 @@ def test_a_client_that_hangs_up_leaves_no_trace_in_the_output(
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port))) as client:
             client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-            assert asked.wait(10)
+            assert event.wait(10)
             # Closed by a reset, so that the answer meets a connection that is gone.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         gone.set()

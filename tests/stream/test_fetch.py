@@ -40,8 +40,8 @@ def test_batches_of_more_rows_than_the_setting_run_in_executors(
     for start in (0, 50):
         produce(settings, pairs[start : start + 150] if start else pairs[:50])
         run_here(spark, settings)
-    made = sorted(path.name.startswith("part-requests-") for path in files_of_requests(settings))
-    assert made[0] is False and made[-1] is True
+    by_executors = sorted(path.name.startswith("part-requests-") for path in files_of_requests(settings))
+    assert by_executors[0] is False and by_executors[-1] is True
     assert_equal(settings, recount(pairs))
 
 

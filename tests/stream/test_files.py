@@ -56,22 +56,26 @@ def rows(table: pa.Table | None) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture(scope="module")
-def made_things(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written_things(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of Spark's writer and of delta-rs, older ones without the column `later`."""
     path = tmp_path_factory.mktemp("things") / "made"
-    made = "id", "timestamp_micros(1700000000000000 + id * 1001) AS seen", "concat('wörd ', id % 7) AS word"
-    spark.range(3_000).selectExpr(*made).repartition(2).write.format("delta").save(str(path))
+    generated = (
+        "id",
+        "timestamp_micros(1700000000000000 + id * 1001) AS seen",
+        "concat('wörd ', id % 7) AS word",
+    )
+    spark.range(3_000).selectExpr(*generated).repartition(2).write.format("delta").save(str(path))
     spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN later INT")
-    more = spark.range(3_000, 4_000).selectExpr(*made, "int(nullif(id, 3500)) AS later").toArrow()
+    more = spark.range(3_000, 4_000).selectExpr(*generated, "int(nullif(id, 3500)) AS later").toArrow()
     for start in range(0, 1_000, 250):
         write_deltalake(path, more.slice(start, 250), mode="append")
     return path
 
 
 @pytest.fixture
-def things(made_things: Path, tmp_path: Path) -> Path:
+def things(written_things: Path, tmp_path: Path) -> Path:
     """A copy of that table, with a space in its path."""
-    return shutil.copytree(made_things, tmp_path / "t x é")
+    return shutil.copytree(written_things, tmp_path / "t x é")
 
 
 def test_a_batch_read_here_is_the_one_that_spark_reads(
@@ -87,17 +91,17 @@ def test_a_batch_read_here_is_the_one_that_spark_reads(
         assert half.rdd.getNumPartitions() == max(1, spark.sparkContext.defaultParallelism // 2)
         assert rows(half.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
         monkeypatch.setattr(DataFrame, "toArrow", None)  # from here on it is not asked
-        here = fetch(batch)
+        local = fetch(batch)
         monkeypatch.undo()
-        return here, by_spark
+        return local, by_spark
 
     batches = stream(spark, things, both, lambda frame: frame.select(*COLUMNS))
 
     assert len(batches) == 2
-    for here, by_spark in batches:  # type: ignore[misc]
-        assert here.schema.equals(by_spark.schema)
-        assert rows(here) == rows(by_spark)
-    assert sum(here.num_rows for here, _ in batches) == 4_000  # type: ignore[misc]
+    for local, by_spark in batches:  # type: ignore[misc]
+        assert local.schema.equals(by_spark.schema)
+        assert rows(local) == rows(by_spark)
+    assert sum(local.num_rows for local, _ in batches) == 4_000  # type: ignore[misc]
 
 
 def test_rows_that_take_too_much_are_not_fetched(

@@ -98,7 +98,7 @@ class Scenario:
         home = replace(self.home, opened=self.store)
         catch_up([follower], home, known={follower.table.name: known})
 
-    def found(self) -> list[Row]:
+    def content_of_table(self) -> list[Row]:
         return content(self.store.read(sources.TABLE))
 
     def expected(self) -> list[Row]:
@@ -126,7 +126,7 @@ def content(rows: pa.Table) -> list[Row]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_whatever_changes_it_equals_a_table_that_is_made_anew(seed: int, tmp_path: Path) -> None:
+def test_whatever_changes_it_equals_a_table_that_is_recomputed(seed: int, tmp_path: Path) -> None:
     home = Scenario(tmp_path, seed)
     for _ in range(8):
         for _ in range(home.chance.choice([1, 1, 3])):
@@ -134,11 +134,11 @@ def test_whatever_changes_it_equals_a_table_that_is_made_anew(seed: int, tmp_pat
             if home.chance.random() < 0.3:
                 home.compact()
         home.follow()
-        assert home.found() == home.expected()
+        assert home.content_of_table() == home.expected()
     assert home.replacements() == 1  # the first time
 
 
-def test_a_session_that_goes_on_makes_no_row_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_goes_on_recomputes_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Scenario(tmp_path)
     home.change()
     home.follow()
@@ -148,7 +148,7 @@ def test_a_session_that_goes_on_makes_no_row_anew(tmp_path: Path, monkeypatch: p
     home.store.upsert(sessions.TABLE, Change(rows), Commit("activity", 2))
     monkeypatch.setattr(changes.FileChanges, "_files", lambda self: pytest.fail("the table is read"))
     home.follow()
-    assert home.found() == home.expected()
+    assert home.content_of_table() == home.expected()
     assert home.replacements() == 1
 
 
@@ -170,7 +170,7 @@ def test_a_change_that_is_handed_over_is_not_read(
             home.change()
         home.compact()
         home.follow(known=home.known)
-        assert home.found() == home.expected()
+        assert home.content_of_table() == home.expected()
     assert home.replacements() == 1
     assert len(reads) == 2 * (commits - 1)
 
@@ -200,26 +200,26 @@ def another_table(home: Scenario) -> None:
 
 
 @pytest.mark.parametrize("happens", [gone_files, gone_log, another_table], ids=lambda f: f.__name__)
-def test_without_the_changes_it_is_made_anew(happens: Callable[[Scenario], None], tmp_path: Path) -> None:
+def test_without_the_changes_it_is_recomputed(happens: Callable[[Scenario], None], tmp_path: Path) -> None:
     home = Scenario(tmp_path)
     for _ in range(3):
         home.change()
         home.follow()
     happens(home)
     home.follow()
-    assert home.found() == home.expected()
+    assert home.content_of_table() == home.expected()
     assert home.replacements() == 2
 
 
-def test_another_definition_makes_it_anew_and_so_does_the_earlier_one(tmp_path: Path) -> None:
+def test_another_definition_recomputes_it_and_so_does_the_earlier_one(tmp_path: Path) -> None:
     home = Scenario(tmp_path)
     home.change()
     home.follow()
-    other = replace(FOLLOWER, made=replace(sources.COUNTS, seconds=7200))
+    other = replace(FOLLOWER, aggregation=replace(sources.COUNTS, seconds=7200))
     for follower, times in ((FOLLOWER, 1), (other, 2), (other, 2), (FOLLOWER, 3)):
         home.follow(follower)
         assert home.replacements() == times
-    assert home.found() == home.expected()
+    assert home.content_of_table() == home.expected()
 
 
 def test_parts_have_no_key_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,4 +233,4 @@ def test_parts_have_no_key_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyP
     keys = [tuple(row[name] for name in sources.TABLE.key) for part in parts for row in part.to_pylist()]
     assert len(parts) > 2 and len(set(keys)) == len(keys)
     home.follow()
-    assert home.found() == home.expected()
+    assert home.content_of_table() == home.expected()

@@ -71,7 +71,7 @@ def test_a_broker_that_is_away_has_no_lag_to_tell(tmp_path: Path, monkeypatch: p
     assert TopicLag(KafkaSettings("127.0.0.1:1"))(tmp_path) is None
 
 
-def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_of_a_table_has_no_more_rows_than_its_limit(spark: SparkSession, tmp_path: Path) -> None:
     lakehouse, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
     source = Path(lakehouse.path(NUMBERS))
     for rows in (40, 7, 7, 7):  # what is there before the stream begins
@@ -94,5 +94,5 @@ def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_
         write_deltalake(source, table({"n": range(rows)}), mode="append")
     drain()
     assert sum(rows for rows, _ in batches.values()) == 81 and len(batches) > before
-    assert all(told is not None and rows <= told < 60 for rows, told in batches.values()), batches
+    assert all(limit is not None and rows <= limit < 60 for rows, limit in batches.values()), batches
     assert table_rows(lakehouse, NUMBERS, checkpoint, 99) is None

@@ -29,9 +29,9 @@ def partials(*times: datetime) -> pa.Table:
 
 @pytest.fixture
 def store(home: Settings) -> DeltaRsStore:
-    made = DeltaRsStore(lakehouse.of(home))
-    made.ensure(TRAFFIC)
-    return made
+    delta_store = DeltaRsStore(lakehouse.of(home))
+    delta_store.ensure(TRAFFIC)
+    return delta_store
 
 
 def state(store: DeltaRsStore) -> tuple[int, list[tuple[datetime, int]]]:

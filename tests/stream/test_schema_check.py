@@ -34,7 +34,7 @@ TABLES = (traffic.TABLE, sessions.TABLE)
 
 
 def other(counts: WindowedCounts) -> Table:
-    return replace(traffic.TABLE, made=lambda meaning: counts)
+    return replace(traffic.TABLE, aggregation=lambda meaning: counts)
 
 
 def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> None:

@@ -23,17 +23,17 @@ from tidemark.stream import lock
 
 
 @pytest.mark.timeout(90)
-def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
+def test_a_batch_that_comes_to_the_lock_meanwhile_does_not_hold_up_the_end(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=71, lines=4_000)
-    at_rest, told, ended = lock.at_rest, threading.Event(), threading.Event()
+    at_rest, stopped, ended = lock.at_rest, threading.Event(), threading.Event()
 
     @contextmanager
     def for_a_while(settings: Settings) -> Iterator[None]:
         with at_rest(settings):
-            if told.is_set():
+            if stopped.is_set():
                 time.sleep(1.5)  # time for the next batch to come to the gate, and wait
             yield
 
@@ -44,7 +44,7 @@ def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
         wait_until(first.exists, timeout=60)
         for number, part in enumerate(parts):
             if number == 20 and not ended.is_set():  # nobody else would take the signal
-                told.set()
+                stopped.set()
                 os.kill(os.getpid(), signal.SIGTERM)
             produce(settings, part)
             time.sleep(0.05)
@@ -57,6 +57,6 @@ def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
     finally:
         ended.set()
         sender.join(90)
-    assert told.is_set()
+    assert stopped.is_set()
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))

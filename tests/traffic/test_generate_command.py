@@ -82,8 +82,8 @@ def test_a_signal_stops_it_cleanly_after_whole_lines(tmp_path: Path, number: int
         while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.kill(running.pid, number)
-        _, said = running.communicate(timeout=30)
-    assert running.returncode == 0, said
+        _, output = running.communicate(timeout=30)
+    assert running.returncode == 0, output
     written = log.read_bytes()
     assert written.endswith(b"\n")
     assert json.loads(truth.read_bytes())["lines"] == written.count(b"\n") > 0
@@ -100,15 +100,15 @@ def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -
         time.sleep(3)
         os.kill(running.pid, signal.SIGINT)
         try:
-            _, said = running.communicate(timeout=30)
+            _, output = running.communicate(timeout=30)
         finally:
             running.kill()
-    assert running.returncode == 0 and b"0 lines in all" in said
+    assert running.returncode == 0 and b"0 lines in all" in output
     assert json.loads(truth.read_bytes())["lines"] == 0
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--start-time", "yesterday", "-o", "-"], "--start-time 'yesterday' is not an ISO 8601 time"),
         (["--late", "1.5", "-o", "-"], "late is 1.5"),
@@ -124,11 +124,11 @@ def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -
         (["--format", "xml"], "Invalid value for '--format'"),
     ],
 )
-def test_errors_are_clear(options: list[str], said: str) -> None:
+def test_errors_are_clear(options: list[str], message: str) -> None:
     done = generate(*options)
     assert done.returncode != 0
     text = done.stderr.decode()
-    assert said in text
+    assert message in text
     assert "Traceback" not in text
 
 
@@ -144,11 +144,11 @@ def test_help_names_every_option() -> None:
 
 
 def test_pacing_keeps_to_the_schedule_and_catches_up() -> None:
-    def made() -> list[Block]:
+    def generated() -> list[Block]:
         return [Block(100.0 + second, 1.0, [b"%d" % i for i in range(100)], []) for second in range(4)]
 
     began, sent, stop = time.monotonic(), 0, Event()
-    for block, behind in paced(iter(made()), 100.0, speed=4.0, stop=stop):
+    for block, behind in paced(iter(generated()), 100.0, speed=4.0, stop=stop):
         due = 1 + int((time.monotonic() - began) * 400)
         sent += len(block.lines)
         assert sent <= due, "nothing is sent before it is due"
@@ -159,7 +159,7 @@ def test_pacing_keeps_to_the_schedule_and_catches_up() -> None:
     assert time.monotonic() - began >= 0.99
 
 
-def test_pacing_ends_when_told_to() -> None:
+def test_pacing_ends_when_stopped() -> None:
     stop = Event()
     endless = (Block(float(second), 1.0, [b"x"] * 10, []) for second in range(10**9))
     taken = 0
@@ -182,8 +182,8 @@ def test_lines_of_an_own_format(tmp_path: Path) -> None:
     shown = generate(*FIXED, "--seconds", "1", "--home", tmp_path, "--format", "mine", "-o", "-").stdout
     lines = shown.decode().splitlines()
     assert len(lines) == 100
-    found = [line.split(";") for line in lines]
-    assert {parts[0] for parts in found} == {"2026-05-17T08:30:00.000000Z"}
-    assert {parts[3] for parts in found} >= {"200"} and all(parts[5].isdigit() for parts in found)
+    result = [line.split(";") for line in lines]
+    assert {parts[0] for parts in result} == {"2026-05-17T08:30:00.000000Z"}
+    assert {parts[3] for parts in result} >= {"200"} and all(parts[5].isdigit() for parts in result)
     unknown = generate("--home", tmp_path, "--format", "other", "-o", "-")
     assert unknown.returncode == 2 and b"'other' is not one of combined" in unknown.stderr

@@ -101,8 +101,8 @@ def test_live_traffic_keeps_its_rate_and_its_truth_until_stopped(broker: Setting
         ):
             time.sleep(0.1)
         os.kill(running.pid, signal.SIGTERM)
-        _, said = running.communicate(timeout=20)
-    assert running.returncode == 0, said
+        _, output = running.communicate(timeout=20)
+    assert running.returncode == 0, output
     expected = json.loads(truth.read_bytes())
     records = read_all(broker, "generated-live")
     assert len(records) == expected["lines"] >= 600

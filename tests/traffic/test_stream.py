@@ -193,12 +193,12 @@ def test_outages_and_silences_change_nothing_else() -> None:
     before = [line for line in generate(usual) if line.outcome.second - START not in silent]
     after = list(generate(faulty))
     assert len(after) == len(before) == 20 * 85
-    for was, found in zip(before, after, strict=True):
-        if 20 <= found.outcome.second - START < 50 and found.outcome.hit[1].path is not None:
-            assert b'" 503 194 ' in found.value and found.outcome.hit[1].status == 503
-            assert not found.outcome.hit[1].page
+    for was, result in zip(before, after, strict=True):
+        if 20 <= result.outcome.second - START < 50 and result.outcome.hit[1].path is not None:
+            assert b'" 503 194 ' in result.value and result.outcome.hit[1].status == 503
+            assert not result.outcome.hit[1].page
         else:
-            assert found.value == was.value
+            assert result.value == was.value
 
 
 @pytest.mark.parametrize(

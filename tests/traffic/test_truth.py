@@ -141,8 +141,8 @@ def test_a_gap_of_exactly_thirty_minutes_starts_another_session() -> None:
     truth = Truth()
     # Arriving out of order, and twice within one second.
     truth.extend("s", [at(3599, "/c"), at(0, "/b"), at(0, "/a"), at(1800, "/c"), at(1800, "/d")])
-    found = [(s.start, s.end, s.pageviews, s.entry, s.exit) for s in truth.sessions()]
-    assert found == [(0, 0, 2, "/a", "/b"), (1800, 3599, 3, "/c", "/c")]
+    result = [(s.start, s.end, s.pageviews, s.entry, s.exit) for s in truth.sessions()]
+    assert result == [(0, 0, 2, "/a", "/b"), (1800, 3599, 3, "/c", "/c")]
 
 
 def test_truth_is_written_as_json(tmp_path: Path) -> None:

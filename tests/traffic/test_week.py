@@ -25,16 +25,16 @@ WEEK = Week(end=1_780_003_721, lines=30_000, seed=3)
 
 
 @pytest.fixture(scope="module")
-def made() -> list[Block]:
+def generated() -> list[Block]:
     return list(week_blocks(WEEK))
 
 
 @pytest.fixture(scope="module")
-def lines(made: list[Block]) -> list[tuple[int, bytes]]:
-    return [(int(block.begin), line) for block in made for line in block.lines]
+def lines(generated: list[Block]) -> list[tuple[int, bytes]]:
+    return [(int(block.begin), line) for block in generated for line in block.lines]
 
 
-def test_the_same_week_has_the_same_bytes(made: list[Block], lines: list[tuple[int, bytes]]) -> None:
+def test_the_same_week_has_the_same_bytes(generated: list[Block], lines: list[tuple[int, bytes]]) -> None:
     again = [(int(block.begin), line) for block in week_blocks(WEEK) for line in block.lines]
     assert again == lines
     assert len(lines) == pytest.approx(WEEK.lines, rel=0.02)
@@ -54,27 +54,27 @@ def test_it_fills_seven_days_in_order_with_a_daily_rhythm(lines: list[tuple[int,
     assert max(hours.values()) > 1.4 * min(hours.values())
 
 
-def test_the_truth_is_that_of_a_recount_of_the_lines(made: list[Block]) -> None:
+def test_the_truth_is_that_of_a_recount_of_the_lines(generated: list[Block]) -> None:
     truth, tally = Truth(), Tally()
-    for block in made:
+    for block in generated:
         assert len(block.lines) == len(block.outcomes)
         truth.extend("default", block.outcomes)
         tally.extend(block.outcomes)
-    rows, unread = read_back([line for block in made for line in block.lines])
+    rows, unread = read_back([line for block in generated for line in block.lines])
     assert unread == 0
-    found: Counter[tuple[object, ...]] = Counter()
+    counts: Counter[tuple[object, ...]] = Counter()
     people: dict[tuple[object, ...], set[tuple[object, object]]] = {}
     for second, ip, agent, country, bot, page, _ in rows:
         assert isinstance(second, int)
         key = (second // 300 * 300, country)
-        found[*key, "requests"] += 1
-        found[*key, "pageviews"] += bool(page and not bot)
+        counts[*key, "requests"] += 1
+        counts[*key, "pageviews"] += bool(page and not bot)
         if not bot:
             people.setdefault(key, set()).add((ip, agent))
     for window in truth.windows():
         key = (window.window_start, window.country)
-        assert window.requests == found[*key, "requests"]
-        assert window.pageviews == found[*key, "pageviews"]
+        assert window.requests == counts[*key, "requests"]
+        assert window.pageviews == counts[*key, "pageviews"]
         assert window.visitors == len(people.get(key, ()))
     assert tally.accepted == truth.accepted == len(rows)
     assert tally.pageviews == sum(window.pageviews for window in truth.windows())
@@ -121,11 +121,11 @@ def test_in_the_outage_every_request_fails_and_just_before_nearly_none(
 
 def test_the_search_is_slow_for_an_afternoon_and_one_page_always(lines: list[tuple[int, bytes]]) -> None:
     def typical(path: str, seconds: range, *, within: bool = True) -> float:
-        asked = f'"GET {path}'.encode()
+        request = f'"GET {path}'.encode()
         took = [
             float(line.rsplit(b" ", 1)[1])
             for second, line in lines
-            if asked in line and b'" 200 ' in line and (second in seconds) == within
+            if request in line and b'" 200 ' in line and (second in seconds) == within
         ]
         assert len(took) > 5
         return median(took)

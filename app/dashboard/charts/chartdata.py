@@ -1,4 +1,4 @@
-"""A chart's numbers as a table, so that whoever cannot point at its marks reads them and opens their requests."""
+"""A chart's numbers as a table with links to requests, for readers who cannot point at its marks."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ def data_view(
     body = functools.partial(_numbers, key=key, table=table, columns=columns, opens=opens)
     with look.tools if look.tools is not None else st.container():
         st.button(
-            "Data", type="tertiary", icon=":material/table_rows:", help=HELP, key=f"data-{key}",
-            on_click=actions.open_view, args=(actions.Whole(look.title or "Data", body),),
-        )  # fmt: skip
+            "Data",
+            type="tertiary",
+            icon=":material/table_rows:",
+            help=HELP,
+            key=f"data-{key}",
+            on_click=actions.open_view,
+            args=(actions.Whole(look.title or "Data", body),),
+        )
 
 
 def _numbers(
@@ -60,9 +65,9 @@ def draw(
     """Draws a chart whose marks stand for the rows of a table: `marks` has the fields of each, and `opens` its
     requests. `words` say what the chart shows."""
 
-    def picked(found: list[dict[str, Any]]) -> None:
+    def picked(points: list[dict[str, Any]]) -> None:
         for row, mark in enumerate(marks):
-            if all(found[0].get(name) == value for name, value in mark.items()):
+            if all(points[0].get(name) == value for name, value in mark.items()):
                 actions.open_view(opens(row))
                 return
 

@@ -15,9 +15,9 @@ from .. import colors
 Lines = Mapping[str, Mapping[int, float]]
 
 
-def lines(found: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
+def lines(curves: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
     """One line with points for each name; a single one has its shares beside the points."""
-    rows = [(name, after, share) for name, line in found.items() for after, share in line.items()]
+    rows = [(name, after, share) for name, line in curves.items() for after, share in line.items()]
     data = pd.DataFrame(rows, columns=["name", "after", "share"])
     legend = alt.Legend(
         title=None, orient="top", columns=alt.ExprRef("max(1, floor(width / 170))"), labelLimit=200
@@ -27,9 +27,9 @@ def lines(found: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
         y=alt.Y("share:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~%", tickCount=5)),
         color=alt.Color(
             "name:N",
-            sort=list(found),
-            scale=alt.Scale(domain=list(found), range=colors.of(list(found))),
-            legend=legend if len(found) > 1 else None,
+            sort=list(curves),
+            scale=alt.Scale(domain=list(curves), range=colors.of(list(curves))),
+            legend=legend if len(curves) > 1 else None,
         ),
         tooltip=[
             alt.Tooltip("name:N", title="Cohort"),
@@ -38,7 +38,7 @@ def lines(found: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
         ],
     )
     layers = [base.mark_line(strokeWidth=2), base.mark_point(size=45, filled=True, opacity=1)]
-    if len(found) == 1:
+    if len(curves) == 1:
         ink = colors.ink()
         text = base.mark_text(dy=-11, fontSize=12, color=ink)
         digits = ".0%" if data["share"].max() >= 0.1 else ".1%"
@@ -51,9 +51,9 @@ def _whole(data: pd.DataFrame) -> alt.Axis:
     return alt.Axis(values=values, format="d", grid=False, labelOverlap="greedy")
 
 
-def words(found: Lines, unit: str) -> str:
+def words(curves: Lines, unit: str) -> str:
     parts = [
         f"{name}: " + ", ".join(f"{share:.1%} after {after}" for after, share in line.items())
-        for name, line in found.items()
+        for name, line in curves.items()
     ]
     return f"Share of visitors who came again, by {unit}s after the first. {'; '.join(parts)}."

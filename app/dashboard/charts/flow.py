@@ -37,24 +37,31 @@ class Layout:
     height: float
 
 
-def layout(found: Paths) -> Layout:
+def layout(paths: Paths) -> Layout:
     """Places the nodes of each level below each other, and each band at the sides of its two nodes."""
-    levels = [sheet for sheet in found.levels if len(sheet)]
+    levels = [sheet for sheet in paths.levels if len(sheet)]
     total = float(levels[0]["count"].sum())
     nodes: list[dict[str, Any]] = []
     for level, sheet in enumerate(levels):
         top = 0.0
         for path, count in sheet.itertuples(index=False):
             nodes.append(
-                {"level": level, "path": path, "count": count, "x": level, "x2": level + WIDTH, "top": top,
-                 "bottom": top + count}
-            )  # fmt: skip
+                {
+                    "level": level,
+                    "path": path,
+                    "count": count,
+                    "x": level,
+                    "x2": level + WIDTH,
+                    "top": top,
+                    "bottom": top + count,
+                }
+            )
             top += count + GAP * total
     placed = {(node["level"], node["path"]): node for node in nodes}
     out = {key: node["top"] for key, node in placed.items()}
     into = dict(out)
     order = {key: place for place, key in enumerate(placed)}
-    rows: Iterable[Any] = found.links.itertuples(index=False)
+    rows: Iterable[Any] = paths.links.itertuples(index=False)
     links = sorted(
         rows,
         key=lambda link: (order[link.level, link.source], order[link.level + 1, link.target]),
@@ -69,17 +76,25 @@ def layout(found: Paths) -> Layout:
             eased = part * part * (3 - 2 * part)
             low = start + (end - start) * eased
             bands.append(
-                {"x": link.level + WIDTH + (1 - WIDTH) * part, "low": low, "high": low + link.count, "band": number,
-                 "level": link.level, "source": link.source, "target": link.target, "count": link.count}
-            )  # fmt: skip
+                {
+                    "x": link.level + WIDTH + (1 - WIDTH) * part,
+                    "low": low,
+                    "high": low + link.count,
+                    "band": number,
+                    "level": link.level,
+                    "source": link.source,
+                    "target": link.target,
+                    "count": link.count,
+                }
+            )
     height = max(node["bottom"] for node in nodes)
     return Layout(pd.DataFrame(nodes), pd.DataFrame(bands), height)
 
 
-def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
+def flow(paths: Paths, *, backward: bool) -> alt.LayerChart:
     """The diagram; a click on a page picks its `path` and `level`. Backward, the first level is at the right."""
-    placed = layout(found)
-    last = len(found.levels)
+    placed = layout(paths)
+    last = len(paths.levels)
     ink, halo = colors.ink(), "#10151e" if colors.is_dark() else "#ffffff"
     # The room of a level lies at the right of its nodes.
     across = [WIDTH - 1, last - 1 + WIDTH] if backward else [0, last]
@@ -97,9 +112,11 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     nodes["reach"] = nodes["x"] - LABEL if backward else nodes["x2"] + LABEL
     bands = placed.bands.assign(
         kind=[_kind(target) for target in placed.bands["target"]],
-        said=[" → ".join(called(path, backward=backward) for path in ((b, a) if backward else (a, b)))
-              for a, b in zip(placed.bands["source"], placed.bands["target"], strict=True)],
-    )  # fmt: skip
+        route=[
+            " → ".join(called(path, backward=backward) for path in ((b, a) if backward else (a, b)))
+            for a, b in zip(placed.bands["source"], placed.bands["target"], strict=True)
+        ],
+    )
     kinds = alt.Scale(
         domain=["page", OTHER, LEFT],
         range=colors.of(["Pages of a flow", "Other pages of a flow", "Left a flow"]),
@@ -115,7 +132,7 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
             detail="band:N",
             color=color,
             tooltip=[
-                alt.Tooltip("said:N", title="From and to"),
+                alt.Tooltip("route:N", title="From and to"),
                 alt.Tooltip("count:Q", title="Sessions", format=","),
             ],
         )
@@ -142,8 +159,11 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     )
     hit = hit.add_params(alt.selection_point(name=PICK, fields=["path", "level"]))
     style: dict[str, Any] = {
-        "align": "left", "baseline": "middle", "fontSize": 12, "limit": alt.ExprRef(f"width / {last} - 24"),
-    }  # fmt: skip
+        "align": "left",
+        "baseline": "middle",
+        "fontSize": 12,
+        "limit": alt.ExprRef(f"width / {last} - 24"),
+    }
     words = base.transform_calculate(text="datum.number + '  ' + datum.label").encode(
         x=alt.X("x2:Q" if not backward else "x:Q", scale=x), y=alt.Y("middle:Q", scale=y), text="text:N"
     )
@@ -166,10 +186,10 @@ def _kind(path: str) -> str:
     return path if path in (OTHER, LEFT) else "page"
 
 
-def described(found: Paths, *, backward: bool) -> str:
+def described(paths: Paths, *, backward: bool) -> str:
     """The diagram in words: the pages of each level."""
     parts = []
-    for level, sheet in enumerate(found.levels):
+    for level, sheet in enumerate(paths.levels):
         if len(sheet):
             pages = ", ".join(
                 f"{called(path, backward=backward)} {count:,}"

@@ -33,25 +33,41 @@ def heat(
     low, high = ("#1b2b35", "#5eead4") if colors.is_dark() else ("#e3f1f1", "#0b5c63")
     scale = {"type": "sqrt", "range": [low, high], "domain": [0, max(float(data["value"].max()), 1.0)]}
     along: dict[str, Any] = {
-        "field": "x", "type": "ordinal", "title": x_title, "sort": None if columns is None else list(columns),
+        "field": "x",
+        "type": "ordinal",
+        "title": x_title,
+        "sort": None if columns is None else list(columns),
         "axis": {
-            "labelAngle": 0, "labelOverlap": "greedy", "labelSeparation": 8, "ticks": False, "domain": False,
+            "labelAngle": 0,
+            "labelOverlap": "greedy",
+            "labelSeparation": 8,
+            "ticks": False,
+            "domain": False,
         },
-    }  # fmt: skip
+    }
     if columns is not None:
         along["scale"] = {"domain": list(columns)}
     across = {"labelLimit": 150, "labelOverlap": False, "labelFlush": False, "ticks": False, "domain": False}
     legend = {
-        "title": unit, "orient": "top", "gradientLength": 140, "gradientThickness": 8, "tickCount": 3, "format": "~s",
+        "title": unit,
+        "orient": "top",
+        "gradientLength": 140,
+        "gradientThickness": 8,
+        "tickCount": 3,
+        "format": "~s",
         "direction": "horizontal",
-    }  # fmt: skip
+    }
     cells: dict[str, Any] = {
         "data": {"name": "cells"},
         "mark": {"type": "rect", "stroke": None, "cursor": "pointer" if pick else "default"},
         "encoding": {
             "x": along,
             "y": {
-                "field": "y", "type": "ordinal", "title": y_title, "sort": list(rows), "axis": across,
+                "field": "y",
+                "type": "ordinal",
+                "title": y_title,
+                "sort": list(rows),
+                "axis": across,
                 "scale": {"domain": list(rows)},
             },
             "color": {"field": "value", "type": "quantitative", "scale": scale, "legend": legend},
@@ -61,7 +77,7 @@ def heat(
                 {"field": "value", "type": "quantitative", "title": unit, "format": ",.0f"},
             ],
         },
-    }  # fmt: skip
+    }
     if pick:
         cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["x", "y"]}}]
     datasets = {"cells": data}

@@ -31,20 +31,24 @@ def note_marks(
     (wall-clock), `when` and `text`. Notes of the same bin are one mark, at the time of the first."""
     start, end = within or (None, None)
     try:
-        found = notes.notes(look.rows, look.filters.site, start, end)
+        rows = notes.notes(look.rows, look.filters.site, start, end)
     except ReadError:  # a chart is worth showing without them; the panel of notes says so
         return pd.DataFrame(columns=MARKS)
-    starts = [floor(at, bin_seconds, zone) for at in found["time"]]
-    found["bin"] = clock.wall(pd.Series(starts, found.index, found["time"].dtype), zone)
-    found["time"] = clock.wall(found["time"], zone)
+    starts = [floor(at, bin_seconds, zone) for at in rows["time"]]
+    rows["bin"] = clock.wall(pd.Series(starts, rows.index, rows["time"].dtype), zone)
+    rows["time"] = clock.wall(rows["time"], zone)
     if within is None:
         last = bins.max() + pd.Timedelta(seconds=bin_seconds)
-        found = found[found["time"].between(bins.min(), last, inclusive="left")]
+        rows = rows[rows["time"].between(bins.min(), last, inclusive="left")]
     marks = [
-        {"bin": start, "time": of["time"].iloc[0], "when": of["time"].iloc[0].strftime("%Y-%m-%d %H:%M"),
-         "text": _listed([_said(*row) for row in of[["site", "text"]].itertuples(index=False)])}
-        for start, of in found.groupby("bin")
-    ]  # fmt: skip
+        {
+            "bin": start,
+            "time": of["time"].iloc[0],
+            "when": of["time"].iloc[0].strftime("%Y-%m-%d %H:%M"),
+            "text": _listed([_with_site(*row) for row in of[["site", "text"]].itertuples(index=False)]),
+        }
+        for start, of in rows.groupby("bin")
+    ]
     return pd.DataFrame(marks, columns=MARKS)
 
 
@@ -52,11 +56,11 @@ def note_words(marks: pd.DataFrame) -> str:
     """The notes of a chart as the end of its alternative text."""
     if marks.empty:
         return ""
-    said = [f"{when} {text}" for when, text in marks[["when", "text"]].itertuples(index=False)]
-    return f" Notes: {_listed(said)}."
+    texts = [f"{when} {text}" for when, text in marks[["when", "text"]].itertuples(index=False)]
+    return f" Notes: {_listed(texts)}."
 
 
-def _said(site: str, text: str) -> str:
+def _with_site(site: str, text: str) -> str:
     return clipped(shown(f"{site}: {text}" if site else text), NOTE_SHOWN)
 
 

@@ -49,26 +49,31 @@ def binned(
     span = Span(floor(first.to_pydatetime(), seconds, zone), end, seconds)
     assert span.start is not None
     bins = Bins(seconds, zone, shifts(zone, seconds, span.start, midnight(end) + timedelta(days=2)))
-    found = look.rows(query(table, {"bin": bins.of(time)} | dict(columns), kept, group_by=["bin", *by]))
-    return span, in_utc(found, bins)
+    rows = look.rows(query(table, {"bin": bins.of(time)} | dict(columns), kept, group_by=["bin", *by]))
+    return span, in_utc(rows, bins)
 
 
 def bars(
     look: Look,
     span: Span,
-    found: pd.DataFrame,
+    rows: pd.DataFrame,
     names: Mapping[str, str],
     unit: str,
     height: int = timespec.HEIGHT,
 ) -> None:
-    """Draws columns of what `binned` found, under their `names`, as stacked bars."""
+    """Draws columns returned by `binned`, under their `names`, as stacked bars."""
     assert span.start is not None
     assert span.end is not None
     zone = look.filters.zone
-    full = every_bin(found, span.start, span.end, span.bin_seconds, list(names), zone=zone)
+    full = every_bin(rows, span.start, span.end, span.bin_seconds, list(names), zone=zone)
     long = basic.longer(full, dict(names))
     long["bin"] = look.wall(long["bin"])
     over_time(
-        look, long, unit=unit, series=list(names.values()), kind="bar", height=height,
+        look,
+        long,
+        unit=unit,
+        series=list(names.values()),
+        kind="bar",
+        height=height,
         bin_seconds=span.bin_seconds,
-    )  # fmt: skip
+    )

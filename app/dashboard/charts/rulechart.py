@@ -38,7 +38,7 @@ def metric_of(metric: str) -> tuple[str, int, str]:
     return METRICS.get(metric) or (f"Requests of goal {shown(metric.removeprefix(GOAL))}", 1, ",.0f")
 
 
-def said(metric: str, value: float | None) -> str:
+def value_text(metric: str, value: float | None) -> str:
     """A value of a metric for people."""
     if value is None or pd.isna(value):
         return "–"
@@ -59,15 +59,15 @@ def rulechart(
     end = clock.floor(end, rule.seconds)
     most = timedelta(seconds=rule.seconds * MOST_WINDOWS)
     earliest = end - (min(most, MOST_OF_LINES) if of_lines(rule) else most)
-    cut, start = start < earliest, max(start, earliest)
-    found = watched(look.rows, rule, site, first, start, end)
-    if not found["value"].notna().any():
+    shortened, start = start < earliest, max(start, earliest)
+    values = watched(look.rows, rule, site, first, start, end)
+    if not values["value"].notna().any():
         return nothing("The figure has no value at this time.")
     unit, times, form = metric_of(rule.metric)
-    starts = dict(zip(millis(look.wall(found["bin"])), found["bin"], strict=True))
-    found = found.assign(bin=look.wall(found["bin"]))
+    starts = dict(zip(millis(look.wall(values["bin"])), values["bin"], strict=True))
+    values = values.assign(bin=look.wall(values["bin"]))
     for name in ("value", "lower", "upper"):
-        found[name] *= times
+        values[name] *= times
     name = unit.partition(",")[0]
     spans = _spans(look, fired[(fired["state"] != "withdrawn")], start, end)
 
@@ -80,16 +80,26 @@ def rulechart(
         if begin is not None:
             actions.open_view(requests(begin))
 
-    latest = found.dropna(subset=["value"]).iloc[::-1].reset_index(drop=True)
+    latest = values.dropna(subset=["value"]).iloc[::-1].reset_index(drop=True)
     begins = [starts[at] for at in millis(latest["bin"])]
 
     over_time(
-        look, found[["bin", "value"]].assign(series=name), unit=f"{unit} {bin_words(rule.seconds)}", series=[name],
-        number=form, bin_seconds=rule.seconds, behind=_behind(found, spans), said=_words(found, spans, form),
-        picked=picked, curve="step-after", part=part, data=latest[["bin", "value"]], labels={"value": unit},
+        look,
+        values[["bin", "value"]].assign(series=name),
+        unit=f"{unit} {bin_words(rule.seconds)}",
+        series=[name],
+        number=form,
+        bin_seconds=rule.seconds,
+        behind=_behind(values, spans),
+        behind_words=_words(values, spans, form),
+        picked=picked,
+        curve="step-after",
+        part=part,
+        data=latest[["bin", "value"]],
+        labels={"value": unit},
         opens=lambda row: [("Show requests", requests(begins[row]))],
-    )  # fmt: skip
-    newest = f" The newest {duration((end - start).total_seconds())} of the range." if cut else ""
+    )
+    newest = f" The newest {duration((end - start).total_seconds())} of the range." if shortened else ""
     st.caption(
         f"Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.{newest}"
     )
@@ -113,7 +123,7 @@ def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> p
     return pd.DataFrame({name: look.wall(times) for name, times in spans.items()}).sort_values("start")
 
 
-def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[Layer]:
+def _behind(measured: pd.DataFrame, spans: pd.DataFrame) -> list[Layer]:
     tones = colors.tones()
     layers: list[Layer] = []
     if len(spans):
@@ -124,13 +134,16 @@ def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[Layer]:
         across = {"x": {"field": "start", "type": "temporal", "scale": UTC_SCALE}, "x2": {"field": "end"}}
         layers.append({"data": {"values": values}, "mark": area, "encoding": across})
     for bound in ("lower", "upper"):
-        line = found.dropna(subset=[bound])
+        line = measured.dropna(subset=[bound])
         if len(line):
             values = [{"at": at, "bound": v} for at, v in zip(millis(line["bin"]), line[bound], strict=True)]
             dashed = {
-                "type": "line", "color": tones["quiet"], "strokeDash": [6, 4], "strokeWidth": 1.5,
+                "type": "line",
+                "color": tones["quiet"],
+                "strokeDash": [6, 4],
+                "strokeWidth": 1.5,
                 "interpolate": "step-after",
-            }  # fmt: skip
+            }
             encoding = {
                 "x": {"field": "at", "type": "temporal", "scale": UTC_SCALE},
                 "y": {"field": "bound", "type": "quantitative"},
@@ -139,10 +152,10 @@ def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[Layer]:
     return layers
 
 
-def _words(found: pd.DataFrame, spans: pd.DataFrame, form: str) -> str:
+def _words(values: pd.DataFrame, spans: pd.DataFrame, form: str) -> str:
     parts = []
     for bound, name in (("lower", "Lower bound"), ("upper", "Upper bound")):
-        known = found[bound].dropna()
+        known = values[bound].dropna()
         if len(known):
             least, most = (format(value, form) for value in (known.min(), known.max()))
             parts.append(f" {name}: {least if least == most else f'{least} to {most}'}.")

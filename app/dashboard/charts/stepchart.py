@@ -23,9 +23,10 @@ def bars(frame: pd.DataFrame, unit: str) -> alt.LayerChart:
     across = alt.X("count:Q", axis=None, scale=alt.Scale(domain=[0, most * 1.0], nice=False))
     down = alt.Scale(domain=[0, len(data)], reverse=True, nice=False)
     tooltip = [
-        alt.Tooltip("name:N", title="Step"), alt.Tooltip("count:Q", title=unit, format=",.0f"),
+        alt.Tooltip("name:N", title="Step"),
+        alt.Tooltip("count:Q", title=unit, format=",.0f"),
         alt.Tooltip("label:N", title="Reached"),
-    ]  # fmt: skip
+    ]
     base = alt.Chart(data).encode(tooltip=tooltip)
     bar = base.mark_rect(color=colors.of([unit])[0], cornerRadius=3, opacity=0.85).encode(
         x=across, x2=alt.datum(0), y=alt.Y("top:Q", axis=None, scale=down), y2="bottom:Q"

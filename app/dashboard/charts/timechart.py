@@ -101,12 +101,24 @@ def timechart(
         return [("Show requests", views[series[0]])] if alike else list(views.items())
 
     over_time(
-        look, long, unit=unit, series=series, kind=kind, number=number, height=height,
-        bin_seconds=span.bin_seconds, before=earlier, before_name=before_name,
-        picked=picked if selection is not None else None, within=(look.start_of(span), look.end_of(span)),
+        look,
+        long,
+        unit=unit,
+        series=series,
+        kind=kind,
+        number=number,
+        height=height,
+        bin_seconds=span.bin_seconds,
+        before=earlier,
+        before_name=before_name,
+        picked=picked if selection is not None else None,
+        within=(look.start_of(span), look.end_of(span)),
         data=latest.assign(bin=look.wall(latest["bin"]))[["bin", *columns]],
-        labels=names, opens=opens if selection is not None else None, by_bin=alike, zoom=zoom,
-    )  # fmt: skip
+        labels=names,
+        opens=opens if selection is not None else None,
+        by_bin=alike,
+        zoom=zoom,
+    )
 
 
 def over_time(
@@ -126,7 +138,7 @@ def over_time(
     within: tuple[datetime, datetime] | None = None,
     behind: Sequence[timespec.Layer] = (),
     curve: timespec.Curve = "linear",
-    said: str = "",
+    behind_words: str = "",
     part: str = "",
     data: pd.DataFrame | None = None,
     labels: Mapping[str, str] | None = None,
@@ -138,7 +150,7 @@ def over_time(
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
     clock is that of `zone`, by default the page's.
 
-    `before`, `behind` and `curve` as in `timespec.spec`; `said` says what is behind in words. `part` tells several
+    `before`, `behind` and `curve` as in `timespec.spec`; `behind_words` describes what is behind. `part` tells several
     charts of a panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called
     `labels`; `opens` says what a row of them opens. With `by_bin`, all series of a bin are of the same requests. With
     `zoom`, a drag chooses the page's range.
@@ -152,11 +164,24 @@ def over_time(
         tzinfo=None
     )
     chart = timespec.spec(
-        long, colors.paint(series), zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
-        bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
-        curve=curve, running=last if is_open else None, zoom=zoom,
+        long,
+        colors.paint(series),
+        zone=zone,
+        unit=unit,
+        series=series,
+        kind=kind,
+        number=number,
+        height=height,
+        bin_seconds=bin_seconds,
+        before=before,
+        before_name=before_name,
+        notes=marks,
+        behind=behind,
+        curve=curve,
+        running=last if is_open else None,
+        zoom=zoom,
         pick="" if picked is None else "bin" if by_bin and kind != "bar" else "mark",
-    )  # fmt: skip
+    )
     words = timespec.described(long, unit)
     if is_open:
         words += " The last one is not over."
@@ -168,9 +193,12 @@ def over_time(
         actions.zoom(*_dragged(bins, bin_seconds, low, high, centred=kind != "bar"), zone)
 
     basic.draw(
-        chart, look.key + part, words + said + note_words(marks), picked,
+        chart,
+        look.key + part,
+        words + behind_words + note_words(marks),
+        picked,
         zoomed if zoom and len(bins) > 1 else None,
-    )  # fmt: skip
+    )
     if data is None:
         data = long.pivot_table(index="bin", columns="series", values="value", aggfunc="sum")
         data = data[[name for name in series if name in data]].iloc[::-1].reset_index()
@@ -196,7 +224,7 @@ def _dragged(
 
 def stacked(
     look: Look,
-    found: pd.DataFrame,
+    rows: pd.DataFrame,
     by: str,
     value: str,
     *,
@@ -210,13 +238,13 @@ def stacked(
     before: pd.DataFrame | None = None,
     zoom: bool = True,
 ) -> None:
-    """Bars over time of the `most` largest values of a column `by`, and of the others together; `found` has a column
+    """Bars over time of the `most` largest values of a column `by`, and of the others together; `rows` has a column
     `bin`. A click opens the requests with that value of `field`. `named` is a value for people. `before`
     has the same columns, of the period to compare with, whose sum is drawn as a line."""
-    raw = {shown(named(v)) or "(none)": v for v in found[by].unique()}
+    raw = {shown(named(v)) or "(none)": v for v in rows[by].unique()}
     names_of = {v: name for name, v in raw.items()}
-    found = found.assign(**{by: found[by].map(names_of)})
-    kept, names = basic.top_series(found, by, value, most)
+    rows = rows.assign(**{by: rows[by].map(names_of)})
+    kept, names = basic.top_series(rows, by, value, most)
     wide = kept.pivot_table(index="bin", columns="series", values=value, aggfunc="sum", fill_value=0)
     picks: dict[str, Kept] = {}
     if field:
@@ -227,12 +255,21 @@ def stacked(
         sums = before.groupby("bin", as_index=False)[[value]].sum()
         before = sums.rename(columns={value: names[0]})
     timechart(
-        look, wide.reset_index(), {name: name for name in names}, span=span, unit=unit, kind="bar",
-        selection=selection, kept=picks, height=height, before=before, zoom=zoom,
-    )  # fmt: skip
+        look,
+        wide.reset_index(),
+        {name: name for name in names},
+        span=span,
+        unit=unit,
+        kind="bar",
+        selection=selection,
+        kept=picks,
+        height=height,
+        before=before,
+        zoom=zoom,
+    )
 
 
 def millis(times: pd.Series) -> list[int]:
-    """Wall-clock times as a mark tells them (`at`)."""
-    found: list[int] = times.astype("datetime64[ms]").astype("int64").tolist()
-    return found
+    """Wall-clock times in the unit of marks (`at`)."""
+    values: list[int] = times.astype("datetime64[ms]").astype("int64").tolist()
+    return values

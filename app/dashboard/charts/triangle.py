@@ -17,12 +17,14 @@ STEPS = 12
 HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 
 
-def triangle(found: Retention, cohorts: Sequence[int], labels: Sequence[str], unit: str, most: int) -> None:
+def triangle(
+    retention: Retention, cohorts: Sequence[int], labels: Sequence[str], unit: str, most: int
+) -> None:
     """Draws the cohorts with these numbers under their labels, newest last, with at most `most` later periods."""
-    columns = min(most, max((len(found.periods) - c for c in cohorts), default=1) - 1)
+    columns = min(most, max((len(retention.periods) - c for c in cohorts), default=1) - 1)
     head = "".join(f'<th scope="col">{n}</th>' for n in range(1, columns + 1))
-    top = _top(found, cohorts, columns)
-    body = "".join(_row(found, c, label, columns, top) for c, label in zip(cohorts, labels, strict=True))
+    top = _top(retention, cohorts, columns)
+    body = "".join(_row(retention, c, label, columns, top) for c, label in zip(cohorts, labels, strict=True))
     st.html(
         f"{_style()}<p class='triangle-says'>Share of each cohort that came again, by {unit}s after its own."
         " Dashed: so far.</p>"
@@ -32,30 +34,30 @@ def triangle(found: Retention, cohorts: Sequence[int], labels: Sequence[str], un
     )
 
 
-def _top(found: Retention, cohorts: Sequence[int], columns: int) -> float:
+def _top(retention: Retention, cohorts: Sequence[int], columns: int) -> float:
     shares = [
-        found.matrix[c, n] / found.sizes[c]
+        retention.matrix[c, n] / retention.sizes[c]
         for c in cohorts
-        for n in range(1, min(columns, len(found.periods) - c - 1) + 1)
+        for n in range(1, min(columns, len(retention.periods) - c - 1) + 1)
     ]
     return max([*map(float, shares), 0.01])
 
 
-def _row(found: Retention, cohort: int, label: str, columns: int, top: float) -> str:
-    size = float(found.sizes[cohort])
+def _row(retention: Retention, cohort: int, label: str, columns: int, top: float) -> str:
+    size = float(retention.sizes[cohort])
     cells = []
     for after in range(1, columns + 1):
-        if cohort + after >= len(found.periods):
+        if cohort + after >= len(retention.periods):
             cells.append("<td class='none'></td>")
             continue
-        count = float(found.matrix[cohort, after])
-        is_open = found.is_open(cohort, after)
+        count = float(retention.matrix[cohort, after])
+        is_open = retention.is_open(cohort, after)
         words = f"{count:,.0f} of {size:,.0f}" + (", so far" if is_open else "")
         so_far = f"<span style='{HIDDEN}'> so far</span>" if is_open else ""
         strength = round(STEPS * min(count / size / top, 1.0))
         kind = f"s{strength} open" if is_open else f"s{strength}"
         cells.append(f"<td class='{kind}' title='{words}'>{share(count, size)}{so_far}</td>")
-    so_far = "<span class='sofar'> so far</span>" if found.is_open(cohort, 0) else ""
+    so_far = "<span class='sofar'> so far</span>" if retention.is_open(cohort, 0) else ""
     return f"<tr><th scope='row'>{escape(label)}</th><td>{size:,.0f}{so_far}</td>{''.join(cells)}</tr>"
 
 

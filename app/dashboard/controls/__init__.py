@@ -1,1 +1,1 @@
-"""What a reader clicks and types: the bar of filters, forms, lists, tables and dialogs."""
+"""Input controls: the filter bar, forms, lists, tables and dialogs."""

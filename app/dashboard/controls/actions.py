@@ -105,9 +105,14 @@ def requests_button(
     """Draws a button that opens requests."""
     locked = not who.may("analyst")
     st.button(
-        label, key=key, icon=who.LOCK if locked else icon, help=LOCKED if locked else help, on_click=open_view,
-        args=(view,), disabled=locked,
-    )  # fmt: skip
+        label,
+        key=key,
+        icon=who.LOCK if locked else icon,
+        help=LOCKED if locked else help,
+        on_click=open_view,
+        args=(view,),
+        disabled=locked,
+    )
 
 
 def go(path: str) -> None:
@@ -124,8 +129,8 @@ def close_view() -> None:
 
 
 def opened() -> Requests | Whole | None:
-    found: Requests | Whole | None = st.session_state.get(OPENED)
-    return found
+    view: Requests | Whole | None = st.session_state.get(OPENED)
+    return view
 
 
 def apply() -> None:

@@ -30,8 +30,8 @@ _OFFSET = re.compile(r" (?=\d\d:?\d\d$)")
 
 @dataclass(frozen=True)
 class Choice:
-    """What the bar has chosen. `site` None: all; `start` and `end` are of a custom range; `chart` is the figure that
-    the page Overview shows over time, `session` the id of the session in the dialog; `demo` says whether the demo's
+    """The choices of the filter bar. `site` None: all; `start` and `end` are of a custom range; `chart` is the figure
+    that the page Overview shows over time, `session` the id of the session in the dialog; `demo` whether the demo's
     line is hidden."""
 
     site: str | None = None
@@ -79,8 +79,8 @@ class Choice:
 
 
 def choice() -> Choice:
-    found: Choice = st.session_state.get(CHOICE, Choice())
-    return found
+    stored: Choice = st.session_state.get(CHOICE, Choice())
+    return stored
 
 
 def choose(**changes: Any) -> None:
@@ -118,9 +118,9 @@ def link() -> list[tuple[str, str]]:
 
 
 def refused() -> Sequence[str]:
-    """What of the address cannot be followed, as sentences."""
-    found: Sequence[str] = st.session_state.get(REFUSED, ())
-    return found
+    """The parts of the address that are invalid, as sentences."""
+    texts: Sequence[str] = st.session_state.get(REFUSED, ())
+    return texts
 
 
 def accept() -> None:
@@ -132,33 +132,35 @@ def parsed(address: Mapping[str, Sequence[str]], sites: Collection[str]) -> tupl
     """The choice of an address, and what of it cannot be followed."""
     one = {name: values[-1] for name, values in address.items()}
     texts: dict[str, Any] = {name: one.get(name, "") for name in ("chart", "session", "demo")}
-    found = Choice(filters=tuple(address.get("filter", ())), **texts)
+    result = Choice(filters=tuple(address.get("filter", ())), **texts)
     wrong = []
     site = one.get("site", ALL_SITES)
     if site == ALL_SITES or not sites or site in sites:
-        found = replace(found, site=None if site == ALL_SITES else site)
+        result = replace(result, site=None if site == ALL_SITES else site)
     else:
         wrong.append(f"There is no site {site!r}, or you may not see it.")
     for name, known in (("range", RANGES), ("compare", list(COMPARISONS)), ("times", [LOCAL, UTC])):
         if one.get(name, known[0]) in known:
             known_value: dict[str, Any] = {name: one[name]} if name in one else {}
-            found = replace(found, **known_value)
+            result = replace(result, **known_value)
         else:
             wrong.append(f"{name}={one[name]} is none of {', '.join(known)}.")
     try:
-        found = replace(found, start=_moment(one.get("from"), found), end=_moment(one.get("until"), found))
+        result = replace(
+            result, start=_moment(one.get("from"), result), end=_moment(one.get("until"), result)
+        )
     except SelectionError as error:
         wrong.append(f"{error}.")
-    if found.start is not None and found.end is not None and found.start >= found.end:
+    if result.start is not None and result.end is not None and result.start >= result.end:
         wrong.append("The range ends before it begins.")
-        found = replace(found, start=None, end=None)
-    if found.range != CUSTOM and (found.start or found.end) and "range" not in one:
-        found = replace(found, range=CUSTOM)
-    return found, tuple(wrong)
+        result = replace(result, start=None, end=None)
+    if result.range != CUSTOM and (result.start or result.end) and "range" not in one:
+        result = replace(result, range=CUSTOM)
+    return result, tuple(wrong)
 
 
-def _moment(text: str | None, found: Choice) -> datetime | None:
-    return None if not text else moment(_OFFSET.sub("+", text), found.zone)
+def _moment(text: str | None, chosen: Choice) -> datetime | None:
+    return None if not text else moment(_OFFSET.sub("+", text), chosen.zone)
 
 
 def _written(at: datetime | None, zone: str) -> str:

@@ -86,9 +86,16 @@ def _select(
     """A list to choose a field of the address from, without typing, for which a phone would show its keyboard."""
     st.session_state[name] = value
     st.selectbox(
-        label, options, key=name, width=width, label_visibility="collapsed", filter_mode=None,
-        format_func=format_func, on_change=_take, args=(name,),
-    )  # fmt: skip
+        label,
+        options,
+        key=name,
+        width=width,
+        label_visibility="collapsed",
+        filter_mode=None,
+        format_func=format_func,
+        on_change=_take,
+        args=(name,),
+    )
 
 
 def _take(name: str) -> None:
@@ -107,14 +114,17 @@ def _take(name: str) -> None:
 
 
 def _folded(choice: address.Choice, *, compared: bool) -> None:
-    """What is chosen seldom, in a menu."""
+    """Rarely used choices, in a menu."""
     with st.popover("", icon=":material/tune:", help="Comparison and time zone", key="more"):
         if compared:
             _segmented(
-                "Compare with", "compare", list(address.COMPARISONS), choice.compare,
+                "Compare with",
+                "compare",
+                list(address.COMPARISONS),
+                choice.compare,
                 help="The period right before, of equal length or the same elapsed part of the unit before; or a year "
                 "before, by the same weekdays.",
-            )  # fmt: skip
+            )
         _segmented("Times in", "times", [address.LOCAL, address.UTC], choice.times)
 
 
@@ -152,9 +162,13 @@ def _conditions(choice: address.Choice, home: Path | None) -> None:
             _save_as_segment(home, list(choice.filters))
     for number, text in enumerate(choice.filters):
         st.button(
-            plain(clipped(shown(text), CHIP)), key=f"chip-{number}", icon=":material/close:",
-            help=plain(f"Remove the filter {text}"), on_click=actions.remove_filter, args=(text,),
-        )  # fmt: skip
+            plain(clipped(shown(text), CHIP)),
+            key=f"chip-{number}",
+            icon=":material/close:",
+            help=plain(f"Remove the filter {text}"),
+            on_click=actions.remove_filter,
+            args=(text,),
+        )
 
 
 def _segments(home: Path | None) -> None:
@@ -162,8 +176,8 @@ def _segments(home: Path | None) -> None:
     if home is None:
         return
     try:
-        found = declared(home)
-        segments = {name: found.segment(name) for name in found.of("segments")}
+        known = declared(home)
+        segments = {name: known.segment(name) for name in known.of("segments")}
     except SettingError as error:
         st.caption(plain(str(error)))
         return
@@ -180,7 +194,7 @@ def _segments(home: Path | None) -> None:
             )
             if fixed:
                 continue
-            sure = st.session_state.get("segment-asked") == name
+            sure = st.session_state.get("segment-confirming") == name
             st.button(
                 f"Remove {plain(name)}?" if sure else "Remove",
                 key=f"segment-{name}-remove",
@@ -190,19 +204,22 @@ def _segments(home: Path | None) -> None:
                 on_click=_remove_segment if sure else _ask,
                 args=(home, name) if sure else (name,),
             )
-    if said := st.session_state.pop("segment-said", ""):
-        st.caption(plain(said))
+    if message := st.session_state.pop("segment-message", ""):
+        st.caption(plain(message))
 
 
 def _save_as_segment(home: Path, chosen: list[str]) -> None:
     """Saves the bar's filters under a name."""
     with st.form("save-segment", border=False):
         st.text_input(
-            "Save the filters as a segment", key="segment-name", placeholder="Name", disabled=not chosen,
+            "Save the filters as a segment",
+            key="segment-name",
+            placeholder="Name",
+            disabled=not chosen,
             help="Segments are in the settings file, for everybody who uses this dashboard."
             if chosen
             else "Choose filters first.",
-        )  # fmt: skip
+        )
         st.form_submit_button(
             "Save segment", on_click=_save_segment, args=(home, chosen), disabled=not chosen
         )
@@ -215,22 +232,22 @@ def _save_segment(home: Path, chosen: list[str]) -> None:
             raise SelectionError(f"there is already a segment {name!r}; remove it first")
         save(home, "segments", name, {"filter": chosen})
     except SettingError as error:
-        st.session_state["segment-said"] = f"Not saved: {error}."
+        st.session_state["segment-message"] = f"Not saved: {error}."
     else:
         st.session_state["segment-name"] = ""
-        st.session_state["segment-said"] = f"Saved as {name}."
+        st.session_state["segment-message"] = f"Saved as {name}."
 
 
 def _ask(name: str) -> None:
-    st.session_state["segment-asked"] = name
+    st.session_state["segment-confirming"] = name
 
 
 def _remove_segment(home: Path, name: str) -> None:
-    st.session_state.pop("segment-asked", None)
+    st.session_state.pop("segment-confirming", None)
     try:
         save(home, "segments", name, None)
     except SelectionError as error:
-        st.session_state["segment-said"] = f"Not removed: {error}."
+        st.session_state["segment-message"] = f"Not removed: {error}."
 
 
 def _add() -> None:
@@ -240,7 +257,7 @@ def _add() -> None:
 
 
 def _read(texts: Sequence[str]) -> tuple[Filter, ...]:
-    """The conditions that can be read; the others are told."""
+    """The conditions that can be read; shows an error for the others."""
     good = []
     for text in texts:
         try:
@@ -262,9 +279,15 @@ def _custom(choice: address.Choice, extent: Extent) -> address.Choice:
     for name, label, at in (("start", "From", choice.start), ("end", "Until", choice.end)):
         st.session_state[name] = None if at is None else at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
         st.datetime_input(
-            f"{label} ({zone})", key=name, step=60, width=190, label_visibility="collapsed",
-            on_change=_take_time, args=(name, zone), help=None,
-        )  # fmt: skip
+            f"{label} ({zone})",
+            key=name,
+            step=60,
+            width=190,
+            label_visibility="collapsed",
+            on_change=_take_time,
+            args=(name, zone),
+            help=None,
+        )
     if choice.start is not None and choice.end is not None and choice.start >= choice.end:
         st.warning("The range ends before it begins; it is empty.")
     return choice

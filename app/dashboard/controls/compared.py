@@ -44,20 +44,26 @@ def metric(
     )
     flat = change.ratio is not None and abs(change.ratio) < FLAT
     st.metric(
-        label, value, None if not text or flat else text, delta_color=color,
-        delta_arrow="off" if change.is_new else "auto", border=True, help=help, height="stretch",
-    )  # fmt: skip
+        label,
+        value,
+        None if not text or flat else text,
+        delta_color=color,
+        delta_arrow="off" if change.is_new else "auto",
+        border=True,
+        help=help,
+        height="stretch",
+    )
 
 
-def say_period(look: Look, selection: Selection) -> None:
-    """Says which period the figures of a panel are compared with, or why with none if one was asked for."""
+def caption_period(look: Look, selection: Selection) -> None:
+    """Shows the period that a panel's figures are compared with, or why a requested comparison is impossible."""
     whole = whole_hours(look, selection)
-    if said := said_of(look, whole, "Compared" if whole == selection else "Full hours compared"):
-        st.caption(said)
+    if words := period_text(look, whole, "Compared" if whole == selection else "Full hours compared"):
+        st.caption(words)
 
 
-def said_of(look: Look, selection: Selection, what: str = "Compared") -> str:
-    """The period compared with as a sentence, or why there is none if one was asked for."""
+def period_text(look: Look, selection: Selection, what: str = "Compared") -> str:
+    """The comparison period as a sentence, or why a requested one is impossible."""
     if not selection.comparison or selection.start is None:
         return ""
     period = words(look, selection)
@@ -92,10 +98,10 @@ def figures(look: Look, selection: Selection, figure: Callable[[Selection], Any]
     where there is none to compare with."""
     whole = whole_hours(look, selection)
     period = look.earlier(whole)
-    found = figure(selection)
+    shown = figure(selection)
     if period is None:
-        return found, None, None
-    return found, found if whole == selection else figure(whole), figure(period)
+        return shown, None, None
+    return shown, shown if whole == selection else figure(whole), figure(period)
 
 
 # A heading, the figure's name, its text, whether more is better (None: neither), and what it means.
@@ -112,21 +118,21 @@ def tiles(
 ) -> Mapping[str, float | None]:
     """Draws figures side by side in a place, each with its change and what `also` draws for its name, and says the
     period; returns the figures."""
-    found: Mapping[str, float | None]
-    found, now, before = figures(look, selection, figure)
+    current: Mapping[str, float | None]
+    current, now, before = figures(look, selection, figure)
     for cell, (label, name, text, better, help) in zip(place.columns(len(shown)), shown, strict=True):
         with cell:
             change = Change(now and now[name], before and before[name])
-            metric(label, change, text(found[name]), better, help)
+            metric(label, change, text(current[name]), better, help)
             also(name)
-    say_period(look, selection)
-    return found
+    caption_period(look, selection)
+    return current
 
 
-def of_rows(look: Look, found: pd.DataFrame, selection: Selection, what: Counted) -> list[Change]:
+def of_rows(look: Look, rows: pd.DataFrame, selection: Selection, what: Counted) -> list[Change]:
     """The change of each row of a list, of full hours where the range reaches now."""
     whole = whole_hours(look, selection)
-    return counted.changes(look.rows, what, found, whole, look.earlier(whole), known=whole == selection)
+    return counted.changes(look.rows, what, rows, whole, look.earlier(whole), known=whole == selection)
 
 
 def help_of(look: Look, selection: Selection) -> str:
@@ -159,6 +165,6 @@ def over_time(
     until = end - moved
     if selection.unit is not None and selection.end is not None:  # the unit before may be shorter
         until = min(until, period.end)
-    found = figure(period.shifted(selection.start - moved, until))
+    earlier_rows = figure(period.shifted(selection.start - moved, until))
     # Moved on the zone's clocks, which may have changed between the two.
-    return found.assign(bin=to_utc(look.wall(found["bin"]) + moved, zone))
+    return earlier_rows.assign(bin=to_utc(look.wall(earlier_rows["bin"]) + moved, zone))

@@ -73,7 +73,7 @@ def _draw(each: Field, value: Any, key: str, taken: Sequence[str]) -> None:
 
 def read(fields: Sequence[Field], values: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The values with what has been typed; without what is left empty."""
-    found = dict(values)
+    entered = dict(values)
     for each in fields:
         typed = st.session_state.get(f"{key}-{each.name}")
         if each.kind in ("lines", "secret"):
@@ -82,33 +82,53 @@ def read(fields: Sequence[Field], values: Mapping[str, Any], key: str) -> dict[s
             continue
         if isinstance(typed, str):
             typed = typed.strip()
-        found.pop(each.name, None)
+        entered.pop(each.name, None)
         if typed not in (None, "", [], False):
-            found[each.name] = typed
-    return found
+            entered[each.name] = typed
+    return entered
 
 
 _SITE = Field("site", "Site", "choice", choices=("",), half=True)
 _FILTER = Field(
-    "filter", "Filters, one a line", "lines", hint="device=mobile\npath^/docs",
-    help=f"All must hold: field=value, field!=value, field~part, field^start. Fields: {', '.join(FIELDS)}."
-    .replace("_", "\\_"),
-)  # fmt: skip
+    "filter",
+    "Filters, one a line",
+    "lines",
+    hint="device=mobile\npath^/docs",
+    help=f"All must hold: field=value, field!=value, field~part, field^start. Fields: {', '.join(FIELDS)}.".replace(
+        "_", "\\_"
+    ),
+)
 GOAL = (
-    Field("path", "Path of a page", hint="/welcome*", half=True,
-          help="The whole path without query; * matches any characters. Case matters."),
+    Field(
+        "path",
+        "Path of a page",
+        hint="/welcome*",
+        half=True,
+        help="The whole path without query; * matches any characters. Case matters.",
+    ),
     _SITE,
     Field("method", "Method of the path's requests", hint="any, such as POST", half=True),
     Field("status", "Status of the path's requests", "whole", hint="any", half=True),
     Field("download", "Or downloads: extensions, one a line", "lines", hint="pdf\nzip", half=True),
     Field("search", "Or any search on the site", "flag", half=True),
-)  # fmt: skip
+)
 FUNNEL = (
-    Field("steps", "Steps in order, one a line", "lines", hint="/cart\n/checkout\ngoal:signup",
-          help="Two to eight paths, in which * matches any characters, or goal:NAME of a goal that is a page."),
+    Field(
+        "steps",
+        "Steps in order, one a line",
+        "lines",
+        hint="/cart\n/checkout\ngoal:signup",
+        help="Two to eight paths, in which * matches any characters, or goal:NAME of a goal that is a page.",
+    ),
     Field("scope", "Within one", "choice", choices=SCOPES, half=True),
-    Field("within", "Time from the first step", hint="24h", half=True, help="Of a visitor, such as 30m, 24h or 7d."),
-)  # fmt: skip
+    Field(
+        "within",
+        "Time from the first step",
+        hint="24h",
+        half=True,
+        help="Of a visitor, such as 30m, 24h or 7d.",
+    ),
+)
 SEGMENT = (_FILTER,)
 ALERT = (
     Field("metric", "Metric", "choice", choices=METRICS, half=True,
@@ -127,13 +147,18 @@ ALERT = (
           "They are not shown again."),
 )  # fmt: skip
 HOSTS = (
-    Field("hosts", "Own hosts, one a line", "lines", hint="shop.example\nwww.shop.example",
-          help="A referrer of one of them is internal. The host of the line itself always is."),
-)  # fmt: skip
+    Field(
+        "hosts",
+        "Own hosts, one a line",
+        "lines",
+        hint="shop.example\nwww.shop.example",
+        help="A referrer of one of them is internal. The host of the line itself always is.",
+    ),
+)
 
 
 def summary(fields: Sequence[Field], values: Mapping[str, Any]) -> str:
-    """What is set, in one line, without secrets."""
+    """The set values in one line, without secrets."""
     parts = []
     for each in fields:
         value = values.get(each.name)

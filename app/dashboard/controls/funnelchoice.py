@@ -33,14 +33,14 @@ path = "/welcome*"
 
 def choose(reader: Reader, filters: Filters) -> Definition | None:
     """Draws the choice, and says what the chosen funnel counts; None where nothing can be counted yet."""
-    found = _declared(reader)
+    known = _declared(reader)
     with st.container(horizontal=True, vertical_alignment="bottom", key="choose-funnel"):
-        options = [*sorted(found.of("funnels")), OWN]
+        options = [*sorted(known.of("funnels")), OWN]
         name = st.selectbox("Funnel", options, key="funnel", bind="query-params", width=210)
         if name == OWN:
             st.multiselect(
                 "Steps",
-                list(dict.fromkeys((*st.session_state.get("step", ()), *_suggested(reader, filters, found)))),
+                list(dict.fromkeys((*st.session_state.get("step", ()), *_suggested(reader, filters, known)))),
                 key="step",
                 bind="query-params",
                 accept_new_options=True,
@@ -58,24 +58,26 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
                     "Within", WITHIN, index=WITHIN.index("24h"), key="within", bind="query-params", width=100
                 )
     if name == OWN and len(st.session_state.get("step") or ()) < FEWEST_STEPS:
-        _explain(has_any=bool(found.of("funnels")))
+        _explain(has_any=bool(known.of("funnels")))
         return None
     try:
-        asked = _asked(found)
+        definition = _chosen_definition(known)
     except SettingError as error:
         st.warning(plain(f"{error}."), icon=":material/error:")
         return None
     single = [f for f in filters.conditions if f.field not in conditions.OF_VISITOR | {"entry_page"}]
     hint = (
-        " Filters keep single pageviews, so every step has to pass them." if asked.visitor and single else ""
+        " Filters keep single pageviews, so every step has to pass them."
+        if definition.visitor and single
+        else ""
     )
-    st.caption(_said(asked) + hint)
+    st.caption(_summary(definition) + hint)
     if name == OWN:
         with st.expander("Keep this funnel"):
             st.caption("On the page Definitions, or by this in tidemark\\.toml in the home, under any name:")
-            st.code(_as_toml(asked, list(st.session_state["step"])), language=None)
+            st.code(_as_toml(definition, list(st.session_state["step"])), language=None)
             _define()
-    return asked
+    return definition
 
 
 def _declared(reader: Reader) -> Declared:
@@ -86,35 +88,36 @@ def _declared(reader: Reader) -> Declared:
         return Declared()
 
 
-def _suggested(reader: Reader, filters: Filters, found: Declared) -> list[str]:
+def _suggested(reader: Reader, filters: Filters, known: Declared) -> list[str]:
     """Goals that are pages, and the pages that are viewed most."""
-    goals = [f"{GOAL}{name}" for name, goal in sorted(found.goals.items()) if goal.path]
+    goals = [f"{GOAL}{name}" for name, goal in sorted(known.goals.items()) if goal.path]
     return [*goals, *suggested_pages(reader, filters, SUGGESTED)]
 
 
 def chosen(reader: Reader) -> Definition:
     """The funnel that is chosen on the page."""
-    return _asked(_declared(reader))
+    return _chosen_definition(_declared(reader))
 
 
-def _asked(found: Declared) -> Definition:
+def _chosen_definition(known: Declared) -> Definition:
     """The funnel that is chosen on the page. Raises SettingError."""
     state = st.session_state
     name = state.get("funnel")
-    if name in found.of("funnels"):
-        return found.funnel(str(name))
+    if name in known.of("funnels"):
+        return known.funnel(str(name))
     scope = SCOPES.get(str(state.get("scope")), "visitor")
-    return found.built(state.get("step") or [], scope, str(state.get("within") or "24h"))
+    return known.built(state.get("step") or [], scope, str(state.get("within") or "24h"))
 
 
-def _said(asked: Definition) -> str:
+def _summary(definition: Definition) -> str:
     steps = " → ".join(
-        step.name if step.name == step.pattern else f"{step.name} ({step.pattern})" for step in asked.steps
+        step.name if step.name == step.pattern else f"{step.name} ({step.pattern})"
+        for step in definition.steps
     )
-    who = "Visitors" if asked.visitor else "Sessions"
-    hours = asked.within.total_seconds() / 3600
+    who = "Visitors" if definition.visitor else "Sessions"
+    hours = definition.within.total_seconds() / 3600
     time = "24 h" if hours == 24 else duration(hours * 3600)
-    within = f", all within {time} of the first" if asked.visitor else ""
+    within = f", all within {time} of the first" if definition.visitor else ""
     return plain(f"{who} that viewed {clipped(shown(steps), 300)}{within}.")
 
 
@@ -149,8 +152,8 @@ def _to_definitions() -> None:
     actions.go("definitions")
 
 
-def _as_toml(asked: Definition, texts: list[str]) -> str:
+def _as_toml(definition: Definition, texts: list[str]) -> str:
     quoted = ", ".join(json.dumps(text, ensure_ascii=False) for text in texts)
-    scope = "visitor" if asked.visitor else "session"
-    within = f'within = "{st.session_state.get("within") or "24h"}"\n' if asked.visitor else ""
+    scope = "visitor" if definition.visitor else "session"
+    within = f'within = "{st.session_state.get("within") or "24h"}"\n' if definition.visitor else ""
     return f'[funnels.my-funnel]\nsteps = [{quoted}]\nscope = "{scope}"\n{within}'

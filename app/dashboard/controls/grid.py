@@ -89,8 +89,8 @@ def grid(
 
 def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> Any:
     """The frame with texts in place of the numbers of some columns, where it has such columns."""
-    here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
-    return frame.reset_index(drop=True).style.format(here, na_rep="") if here else frame
+    formats: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
+    return frame.reset_index(drop=True).style.format(formats, na_rep="") if formats else frame
 
 
 def _file(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> bytes:
@@ -99,12 +99,14 @@ def _file(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) ->
 
 def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> pd.DataFrame:
     """The frame with texts in place of infinite numbers, and whole numbers without decimals."""
-    here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
+    formats: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
     texts = {
-        n: frame[n].astype(object).mask(frame[n] == math.inf, text(math.inf)) for n, text in here.items()
+        n: frame[n].astype(object).mask(frame[n] == math.inf, text(math.inf)) for n, text in formats.items()
     }
     # Counts that may be missing are floats.
-    counts = [n for n in frame.select_dtypes("float") if n not in here and (frame[n].dropna() % 1 == 0).all()]
+    counts = [
+        n for n in frame.select_dtypes("float") if n not in formats and (frame[n].dropna() % 1 == 0).all()
+    ]
     return frame.astype(dict.fromkeys(counts, "Int64")).assign(**texts)
 
 
@@ -127,9 +129,9 @@ def grid_with_actions(
     if picked is None:
         return None
     chosen = filters[picked]
-    said = shown(clipped(" and ".join(map(str, chosen)), 60))
+    label = shown(clipped(" and ".join(map(str, chosen)), 60))
     with st.container(horizontal=True, vertical_alignment="center", key=f"actions-{name}"):
-        st.text(said)  # no Markdown, which makes links of hosts
+        st.text(label)  # no Markdown, which makes links of hosts
         st.button(
             "Filter",
             key=f"filter-{name}",
@@ -150,9 +152,14 @@ def _clicked(column: Any, name: str, filters: Sequence[tuple[Filter, ...]]) -> A
 
     settings = column or {}
     return st.column_config.ButtonColumn(
-        settings.get("label"), width=settings.get("width"), help=settings.get("help"), type="tertiary",
-        alignment="left", key=key, on_click=add,
-    )  # fmt: skip
+        settings.get("label"),
+        width=settings.get("width"),
+        help=settings.get("help"),
+        type="tertiary",
+        alignment="left",
+        key=key,
+        on_click=add,
+    )
 
 
 def count_column(label: str, help: str | None = None) -> Any:

@@ -37,18 +37,22 @@ def offer(
 ) -> None:
     """A button, in a panel's heading or another place, that opens the dialog for a metric of explain.METRICS or
     `goal:NAME`. None where the period before the selection is not known. `name` tells several of a panel apart."""
-    asked = replace(selection, comparison=selection.comparison or "previous")
-    period = comparison.earlier(asked, data.extent(look.reader, selection.site), look.now)
+    comparable = replace(selection, comparison=selection.comparison or "previous")
+    period = comparison.earlier(comparable, data.extent(look.reader, selection.site), look.now)
     place = look.tools if place is None else place
     if period is None or place is None:
         return
     body = functools.partial(_body, metric=metric, selection=selection, period=period)
     with place:
         st.button(
-            "What moved", key=f"moved-{look.key}{name}", type="tertiary", icon=":material/troubleshoot:",
+            "What moved",
+            key=f"moved-{look.key}{name}",
+            type="tertiary",
+            icon=":material/troubleshoot:",
             help=f"Which pages, sources, countries and other values account for the change: {_label(metric)}.",
-            on_click=actions.open_view, args=(actions.Whole("What moved", body),),
-        )  # fmt: skip
+            on_click=actions.open_view,
+            args=(actions.Whole("What moved", body),),
+        )
 
 
 def offers(look: Look, selection: Selection, metrics: Mapping[str, str]) -> Callable[[str], None]:
@@ -67,17 +71,21 @@ def _body(look: Look, *, metric: str, selection: Selection, period: Selection) -
     chosen = st.selectbox("Figure", known, format_func=_label, key=f"moved-figure-{metric}", width=320)
     declared = data.declared(look.reader)
     with st.spinner("Comparing the two periods …"):
-        found = data.remembered(
-            look.reader, TABLES, f"moved {chosen} {selection} {period}",
+        explained = data.remembered(
+            look.reader,
+            TABLES,
+            f"moved {chosen} {selection} {period}",
             lambda rows: explain.explain(rows, chosen, selection, period, declared),
-        )  # fmt: skip
-    draw(look, found, "what-moved", SHOWN, rows=14)
+        )
+    draw(look, explained, "what-moved", SHOWN, rows=14)
 
 
-def draw(look: Look, found: Explained, name: str, limit: int, *, rows: int = 10) -> None:
+def draw(look: Look, explained: Explained, name: str, limit: int, *, rows: int = 10) -> None:
     """Draws the values that account for a change, the largest first, in a table of this name."""
-    st.caption(_words(look, found))
-    values = found.rows[(found.rows["kind"] == explain.VALUE) & (found.rows["change"] != 0)].head(limit)
+    st.caption(_words(look, explained))
+    values = explained.rows[(explained.rows["kind"] == explain.VALUE) & (explained.rows["change"] != 0)].head(
+        limit
+    )
     values = values.reset_index(drop=True)
     if values.empty:
         return nothing("Nothing moved.")
@@ -103,7 +111,7 @@ def draw(look: Look, found: Explained, name: str, limit: int, *, rows: int = 10)
         "now": number("Now", format=form),
     }
     filters = [filters_of(texts) for texts in values["filters"]]
-    grid_with_actions(table, name, columns, filters, found.selection, rows=rows)
+    grid_with_actions(table, name, columns, filters, explained.selection, rows=rows)
     return None
 
 
@@ -111,18 +119,18 @@ def _label(metric: str) -> str:
     return LABELS.get(metric) or shown(metric)
 
 
-def _words(look: Look, found: Explained) -> str:
-    share = found.metric in explain.METRICS and explain.METRICS[found.metric].per
+def _words(look: Look, explained: Explained) -> str:
+    share = explained.metric in explain.METRICS and explain.METRICS[explained.metric].per
     now, before = (
         "–" if value is None else f"{value:.1%}" if share else f"{value:,.0f}"
-        for value in (found.now, found.before)
+        for value in (explained.now, explained.before)
     )
     start, end = (
         "now" if at is None else clock.stamp(at, look.filters.zone)[:16]
-        for at in (found.selection.start, found.selection.end)
+        for at in (explained.selection.start, explained.selection.end)
     )
-    said = f"{_label(found.metric)}: {now} from {start} to {end}, {before} before"
-    return f"{said}, {compared.period_words(look, found.period)}."
+    sentence = f"{_label(explained.metric)}: {now} from {start} to {end}, {before} before"
+    return f"{sentence}, {compared.period_words(look, explained.period)}."
 
 
 def _named(dimension: str, value: str) -> str:

@@ -40,5 +40,5 @@ def _note(home: Path, *arguments: str) -> str:
         return str(error)
     if done.returncode == 0:
         who.record("note changed")
-    said = done.stderr.strip().splitlines() or ["The command failed."]
-    return "" if done.returncode == 0 else said[-1]
+    messages = done.stderr.strip().splitlines() or ["The command failed."]
+    return "" if done.returncode == 0 else messages[-1]

@@ -19,9 +19,9 @@ PREVIEWED: tuple[Kind, ...] = ("goals", "funnels", "segments")
 DAYS = 7
 
 
-def words(rows: Rows, kind: Kind, values: Mapping[str, Any], found: Declared, extent: Extent) -> str:
+def words(rows: Rows, kind: Kind, values: Mapping[str, Any], known: Declared, extent: Extent) -> str:
     """Says how often a definition of one of the kinds PREVIEWED matches in the last seven days of data. `values` are
-    its settings, `found` the declarations beside it. Raises SettingError or ReadError."""
+    its settings, `known` the declarations beside it. Raises SettingError or ReadError."""
     if extent.newest is None:
         return "There is no data yet, so nothing can be counted."
     selection = Selection(start=extent.newest - timedelta(days=DAYS))
@@ -32,8 +32,8 @@ def words(rows: Rows, kind: Kind, values: Mapping[str, Any], found: Declared, ex
         return f"Matches {row['completions']:,} requests in {row['conversions']:,} sessions {of}."
     if kind == "funnels":
         table = funnels_of({"funnel": values}, "the form")["funnel"]
-        asked = found.built(table.steps, table.scope, table.within)
-        counts = [f"{n:,}" for n in funnels.funnel(rows, selection, asked).counts]
+        definition = known.built(table.steps, table.scope, table.within)
+        counts = [f"{n:,}" for n in funnels.funnel(rows, selection, definition).counts]
         return f"{', then '.join(counts)} {table.scope}s took the steps {of}."
     chosen = replace(selection, filters=filters_of(values.get("filter", ())))
     number = rows(query(REQUESTS, {"requests": count()}, conditions.of_lines(chosen)))["requests"].iloc[0]

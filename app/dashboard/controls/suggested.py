@@ -12,7 +12,7 @@ from ..panel import Look
 
 
 def suggested_pages(reader: Reader, filters: Filters, most: int) -> list[str]:
-    """At most so many pages, those with most pageviews first; none where they cannot be read, which panels tell."""
+    """At most this many pages, by pageviews. Empty if they cannot be read, which panels report."""
     look = Look(reader, filters, clock.now(), "suggested")
     try:
         return [shown(path) for path in pages.pages(look.rows, look.selection(), most)["path"]]

@@ -27,40 +27,45 @@ LONG = 300
 def body(look: Look) -> None:
     """Draws the session of the address."""
     gap = timedelta(seconds=data.contract(look.reader, SESSIONS).number("gap_seconds") or 1800)
-    found = timeline.timeline(look.rows, actions.session(), data.goals(look.reader), gap)
-    if found is None:
+    steps_of = timeline.timeline(look.rows, actions.session(), data.goals(look.reader), gap)
+    if steps_of is None:
         return nothing("There is no such session any more.")
-    _head(look, found)
-    st.html(_list(look, found.steps))
-    session = found.session
+    _head(look, steps_of)
+    st.html(_list(look, steps_of.steps))
+    session = steps_of.session
     lines = replace(look.filters, site=session["site"], conditions=()).selection(look.span())
     same = (Where("site", "=", session["site"]), Where("visitor_id", "=", session["visitor_id"]))
     end = (session["end_time"] + gap).to_pydatetime()
     bounds = lines.shifted(session["start_time"].to_pydatetime(), end)
     actions.requests_button(actions.Requests(bounds, same), "timeline-requests", "Show its requests")
-    _others(look, found.others)
+    _others(look, steps_of.others)
     return None
 
 
-def _head(look: Look, found: Timeline) -> None:
-    session, zone = found.session, look.filters.zone
+def _head(look: Look, steps_of: Timeline) -> None:
+    session, zone = steps_of.session, look.filters.zone
     source = session["source"] or session["referrer_host"] or "no referrer"
     parts = [
-        session["site"], clock.stamp(session["start_time"], zone) + f" {zone}",
-        duration(session["duration_seconds"]), f"{session['pageviews']:,} pageviews",
-        f"{session['channel'] or 'direct'} ({source})", country.name(session["country"]), session["device"] or "",
-        f"{session['browser'] or '?'} on {session['os'] or '?'}", "" if session["closed"] else "still open",
-    ]  # fmt: skip
+        session["site"],
+        clock.stamp(session["start_time"], zone) + f" {zone}",
+        duration(session["duration_seconds"]),
+        f"{session['pageviews']:,} pageviews",
+        f"{session['channel'] or 'direct'} ({source})",
+        country.name(session["country"]),
+        session["device"] or "",
+        f"{session['browser'] or '?'} on {session['os'] or '?'}",
+        "" if session["closed"] else "still open",
+    ]
     st.caption(" · ".join(plain(shown(part)) for part in parts if part))
 
 
 def _list(look: Look, steps: pd.DataFrame) -> str:
     names = ["event_time", "method", "path", "query", "status", "gap", "files", "goals"]
     rows = []
-    for time, method, page, asked, status, gap, files, goals in steps[names].itertuples(
+    for time, method, page, query, status, gap, files, goals in steps[names].itertuples(
         index=False, name=None
     ):
-        path = clipped(shown(page + (f"?{asked}" if asked else "")), PATH_SHOWN)
+        path = clipped(shown(page + (f"?{query}" if query else "")), PATH_SHOWN)
         marks = [f"<b class='goal'>goal {escape(shown(name))}</b>" for name in goals]
         if status >= timeline.FAILED:
             marks.append(f"<b class='failed'>{status}</b>")
@@ -89,7 +94,10 @@ def _others(look: Look, others: pd.DataFrame) -> None:
             f"{clipped(shown(entry), 60)}"
         )
         st.button(
-            plain(text), key=f"other-session-{number}", type="tertiary", on_click=actions.open_session,
+            plain(text),
+            key=f"other-session-{number}",
+            type="tertiary",
+            on_click=actions.open_session,
             args=(session_id,),
-        )  # fmt: skip
+        )
     return None

@@ -10,9 +10,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const button = part("button", "value", row.label);
       button.title = `Filter: ${row.filter}`;
       button.onclick = () => setTriggerValue("picked", row.filter);
-      const found = line("row", [button, ...counts(row.count, data.changed && row.change)]);
-      found.style.setProperty("--share", row.share);
-      return found;
+      const item = line("row", [button, ...counts(row.count, data.changed && row.change)]);
+      item.style.setProperty("--share", row.share);
+      return item;
     }),
   );
   // A refresh keeps the focus where it was.
@@ -20,24 +20,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 
 function counts(count, change, hint) {
-  const found = [part("span", "count", count)];
+  const cells = [part("span", "count", count)];
   if (change !== false) {
-    found.push(part("span", "change", change));
-    if (hint) found.at(-1).title = hint;
+    cells.push(part("span", "change", change));
+    if (hint) cells.at(-1).title = hint;
   }
-  return found;
+  return cells;
 }
 
 function line(kind, parts) {
-  const found = document.createElement("li");
-  found.className = kind;
-  found.replaceChildren(...parts);
-  return found;
+  const item = document.createElement("li");
+  item.className = kind;
+  item.replaceChildren(...parts);
+  return item;
 }
 
 function part(tag, kind, text) {
-  const found = document.createElement(tag);
-  found.className = kind;
-  found.textContent = text;
-  return found;
+  const element = document.createElement(tag);
+  element.className = kind;
+  element.textContent = text;
+  return element;
 }

@@ -53,7 +53,7 @@ def toplist(
     if counted is not None:
         selection = look.selection(finest)
         changes = compared.of_rows(look, top, selection, counted)
-    told = any(map(str, changes))
+    has_changes = any(map(str, changes))
     shares = 100 * top[value].astype(float) / max(float(top[value].max()), 1.0)
     records: list[dict[str, Any]] = top.to_dict("records")  # type: ignore[assignment]
     key = f"top-{look.key}"
@@ -66,15 +66,15 @@ def toplist(
         data={
             "label": look.title,
             "heading": heading,
-            "changed": told,
-            "against": compared.help_of(look, selection) if told else "",
+            "changed": has_changes,
+            "against": compared.help_of(look, selection) if has_changes else "",
             "color": colors.of([heading])[0] + ("38" if colors.is_dark() else "2e"),
             "rows": [
                 {
                     "label": clipped(shown(named(row[column or field])), CHARACTERS) or "(none)",
                     "filter": str(actions.is_filter(field, row[column or field])),
                     "count": f"{int(row[value]):,}",
-                    "change": changes[i].short if told else "",
+                    "change": changes[i].short if has_changes else "",
                     "share": f"{share:.1f}%",
                 }
                 for i, (row, share) in enumerate(zip(records, shares, strict=True))

@@ -24,7 +24,7 @@ LINE_SHOWN = 20_000
 
 
 def show(reader: Reader, filters: Filters) -> None:
-    """Opens what a click has asked for."""
+    """Opens the view that a click selected."""
     view = actions.opened() or (actions.Whole("Session", timeline.body) if actions.session() else None)
     if view is None:
         return
@@ -50,25 +50,29 @@ def show(reader: Reader, filters: Filters) -> None:
 
 
 def _requests(look: Look, view: actions.Requests) -> None:
-    found = drill.newest(look.rows, view.selection, view.where)
-    st.text(_said(view.selection, look, len(found)))
-    if found.empty:
+    requests = drill.newest(look.rows, view.selection, view.where)
+    st.text(_heading(view.selection, look, len(requests)))
+    if requests.empty:
         return nothing("No request fits.")
     start, end = view.selection.start, view.selection.end
     if start is not None and end is not None:
         st.button(
-            "Look at this time on all pages", key="zoom-requests", type="tertiary", icon=":material/zoom_in:",
-            on_click=actions.zoom, args=(*(at.replace(tzinfo=None) for at in (start, end)), "UTC"),
-        )  # fmt: skip
-    picked = grid(_requests_table(found, look), "requests", _requests_columns(look), rows=12, select=True)
+            "Look at this time on all pages",
+            key="zoom-requests",
+            type="tertiary",
+            icon=":material/zoom_in:",
+            on_click=actions.zoom,
+            args=(*(at.replace(tzinfo=None) for at in (start, end)), "UTC"),
+        )
+    picked = grid(_requests_table(requests, look), "requests", _requests_columns(look), rows=12, select=True)
     if picked is None:
         nothing("Select a row to see its line as it was received.")
     else:
-        _line(look, found.iloc[picked])
+        _line(look, requests.iloc[picked])
     return None
 
 
-def _said(selection: Selection, look: Look, count: int) -> str:
+def _heading(selection: Selection, look: Look, count: int) -> str:
     zone = look.filters.zone
     start = "the first line" if selection.start is None else clock.stamp(selection.start, zone)
     end = "now" if selection.end is None else clock.stamp(selection.end, zone)
@@ -79,18 +83,27 @@ def _said(selection: Selection, look: Look, count: int) -> str:
     return f"{text}, {what}" if what else text
 
 
-def _requests_table(found: pd.DataFrame, look: Look) -> pd.DataFrame:
-    shown_rows = pd.DataFrame({"event_time": look.wall(found["event_time"])})
+def _requests_table(requests: pd.DataFrame, look: Look) -> pd.DataFrame:
+    shown_rows = pd.DataFrame({"event_time": look.wall(requests["event_time"])})
     for name in ("site", "method", "path", "query"):
-        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) for v in found[name]]
-    shown_rows["status"] = found["status"]
-    shown_rows["bytes"] = [size(v) for v in found["bytes"]]
-    shown_rows["milliseconds"] = found["duration_us"] / 1000
+        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) for v in requests[name]]
+    shown_rows["status"] = requests["status"]
+    shown_rows["bytes"] = [size(v) for v in requests["bytes"]]
+    shown_rows["milliseconds"] = requests["duration_us"] / 1000
     names = (
-        "country", "device", "browser", "os", "bot_name", "channel", "source", "referrer", "client_ip", "user_agent",
-    )  # fmt: skip
+        "country",
+        "device",
+        "browser",
+        "os",
+        "bot_name",
+        "channel",
+        "source",
+        "referrer",
+        "client_ip",
+        "user_agent",
+    )
     for name in names:
-        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) if v else None for v in found[name]]
+        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) if v else None for v in requests[name]]
     return shown_rows
 
 
@@ -117,9 +130,13 @@ def _line(look: Look, row: pd.Series) -> None:
     """The raw line of a row, with how and when it was read, and the way to its session."""
     if look.reader.version(SESSIONS) is not None and (session := session_at(look.rows, row)) is not None:
         st.button(
-            "Open its session", key="line-session", type="tertiary", icon=":material/route:",
-            on_click=actions.open_session, args=(session,),
-        )  # fmt: skip
+            "Open its session",
+            key="line-session",
+            type="tertiary",
+            icon=":material/route:",
+            on_click=actions.open_session,
+            args=(session,),
+        )
     zone = look.filters.zone
     line = drill.line(look.rows, row)
     if line is None:

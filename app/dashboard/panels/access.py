@@ -35,15 +35,20 @@ def page(reader: Reader, filters: Filters) -> None:
         return
     parts: dict[str, Part] = {"People": _people, "Keys": _keys, "Shares": _shares}
     chosen = st.segmented_control(
-        "Part", [*parts, "Record"], key="access", default="People", bind="query-params", required=True,
+        "Part",
+        [*parts, "Record"],
+        key="access",
+        default="People",
+        bind="query-params",
+        required=True,
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     if chosen == "Record":
         record_panel(reader, filters)
         return
     with st.container(border=True, key="panel-access"):
         st.markdown(f"##### {chosen}")
-        _said()
+        _message()
         parts.get(str(chosen), _people)(home, who.door(home), sorted(data.extents(reader)))
 
 
@@ -86,11 +91,13 @@ def _shares(home: Path, door: Door, sites: Sequence[str]) -> None:
 @panel("Record of access", TABLE, help="The newest rows of quality.access.")
 def record_panel(look: Look) -> None:
     names = [name for name, *_ in COLUMNS]
-    found = newest(look.rows)
-    if found.empty:
+    entries = newest(look.rows)
+    if entries.empty:
         return nothing("Nothing yet.")
-    table = pd.DataFrame({name: [clipped(shown(value), 200) for value in found[name]] for name in names[1:]})
-    table.insert(0, "time", look.wall(found["time"]).to_numpy())
+    table = pd.DataFrame(
+        {name: [clipped(shown(value), 200) for value in entries[name]] for name in names[1:]}
+    )
+    table.insert(0, "time", look.wall(entries["time"]).to_numpy())
     labels = {name: st.column_config.TextColumn(name.capitalize()) for name in names[1:]}
     grid(table, "access-record", {"time": time_column("Time", look.filters.zone), **labels}, rows=12)
     return None
@@ -103,7 +110,7 @@ def _until(ends_at: datetime | None) -> str:
 def _entry(name: str, about: str, key: str, verb: str, act: Callable[[], None]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key=f"access-{key}"):
         st.markdown(f"**{plain(name)}** · {plain(about)}", width="stretch")
-        sure = st.session_state.get("access-asked") == key
+        sure = st.session_state.get("access-confirming") == key
         st.button(
             f"{verb} {plain(name)}?" if sure else verb,
             key=f"access-{key}-{verb}",
@@ -135,34 +142,34 @@ def _add_key(door: Door) -> None:
     name, role, sites = state["key-name"], state["key-role"], tuple(state["key-sites"])
 
     def add(_: str) -> None:
-        state["access-made"] = door.keys.add(name, role, sites, seconds(state["key-expires"]))
+        state["access-secret"] = door.keys.add(name, role, sites, seconds(state["key-expires"]))
 
     _do(f"Made {name}. The key is shown this once:", "key made", name, add)
 
 
-def _do(said: str, what: What, name: str, act: Callable[[str], object]) -> None:
+def _do(message: str, what: What, name: str, act: Callable[[str], object]) -> None:
     """A callback: does something, records it, and says so. Only an admin's clicks reach it."""
-    st.session_state.pop("access-asked", None)
+    st.session_state.pop("access-confirming", None)
     if not who.administers():
         return
     try:
         act(name)
     except TidemarkError as error:
-        st.session_state["access-said"] = ("error", str(error))
+        st.session_state["access-message"] = ("error", str(error))
         return
     who.record(what, name)
-    st.session_state["access-said"] = ("success", said)
+    st.session_state["access-message"] = ("success", message)
 
 
 def _ask(key: str) -> None:
-    st.session_state["access-asked"] = key
+    st.session_state["access-confirming"] = key
 
 
-def _said() -> None:
-    kind, text = st.session_state.pop("access-said", ("", ""))
+def _message() -> None:
+    kind, text = st.session_state.pop("access-message", ("", ""))
     if kind == "error":
         st.error(plain(text), icon=":material/error:")
     elif kind:
         st.success(plain(text), icon=":material/check:")
-    if made := st.session_state.pop("access-made", ""):
-        st.code(made, language=None)
+    if secret := st.session_state.pop("access-secret", ""):
+        st.code(secret, language=None)

@@ -55,8 +55,8 @@ def ai_panel(look: Look) -> None:
     def ai(each: Selection) -> pd.DataFrame:
         return bots.ai(look.rows, each, span.bin_seconds)
 
-    found = ai(selection)
-    if found.empty:
+    visits = ai(selection)
+    if visits.empty:
         return nothing("No AI crawler, and no visit from an assistant, in this range.", look)
 
     def sums(each: Selection) -> dict[str, float | None]:
@@ -65,14 +65,19 @@ def ai_panel(look: Look) -> None:
 
     compared.tiles(look, selection, sums, AI)
     timechart(
-        look, found, {"crawls": "AI crawlers", "visits": "Visits from AI assistants"}, span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}", height=220, selection=selection,
+        look,
+        visits,
+        {"crawls": "AI crawlers", "visits": "Visits from AI assistants"},
+        span=span,
+        unit=f"Count {bin_words(span.bin_seconds)}",
+        height=220,
+        selection=selection,
         kept={
             "AI crawlers": ((is_filter("bot_kind", bots.AI_CRAWLER),), ()),
             "Visits from AI assistants": VISITS,
         },
         before=compared.over_time(look, compared.whole_hours(look, selection), span, ai),
-    )  # fmt: skip
+    )
     purposes = bots.ai_purposes(look.rows, selection, span.bin_seconds)
     words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))
     if words:
@@ -89,12 +94,12 @@ def ai_panel(look: Look) -> None:
     figure="ai operators",
 )
 def operators_panel(look: Look) -> None:
-    found = bots.ai_operators(look.rows, look.selection(HOUR)).head(LISTED)
-    if found.empty:
+    operators = bots.ai_operators(look.rows, look.selection(HOUR)).head(LISTED)
+    if operators.empty:
         return nothing("No AI operator in this range.", look)
-    table = found.assign(
-        operator=[clipped(shown(name), NAME_SHOWN) for name in found["operator"]],
-        bots=[", ".join(map(shown, names)) for names in found["bots"]],
+    table = operators.assign(
+        operator=[clipped(shown(name), NAME_SHOWN) for name in operators["operator"]],
+        bots=[", ".join(map(shown, names)) for names in operators["bots"]],
     )[["operator", "crawled", "referred", "ratio", "bots"]]
     text, decimal = st.column_config.TextColumn, st.column_config.NumberColumn
     columns = {
@@ -118,24 +123,29 @@ def operators_panel(look: Look) -> None:
 )
 def operator_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    found = bots.ai_operators(look.rows, selection).head(LISTED)
-    if found.empty:
+    operators = bots.ai_operators(look.rows, selection).head(LISTED)
+    if operators.empty:
         return nothing("No AI operator in this range.", look)
     operator = st.selectbox(
-        "Operator", list(found["operator"]), key="ai-operator", format_func=shown, width=240
+        "Operator", list(operators["operator"]), key="ai-operator", format_func=shown, width=240
     )
-    names = found.loc[found["operator"] == operator, "bots"].iloc[0]
+    names = operators.loc[operators["operator"] == operator, "bots"].iloc[0]
 
     def over_time(each: Selection) -> pd.DataFrame:
         return bots.ai_operator_over_time(look.rows, each, span.bin_seconds, operator)
 
     crawls: Kept = ((Filter("bot_kind", "is not", ("", bots.FORGED)),), (bots.named(names),))
     timechart(
-        look, over_time(selection), {"crawled": "Pages crawled", "referred": "Visits sent"}, span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}", height=180, selection=selection,
+        look,
+        over_time(selection),
+        {"crawled": "Pages crawled", "referred": "Visits sent"},
+        span=span,
+        unit=f"Count {bin_words(span.bin_seconds)}",
+        height=180,
+        selection=selection,
         kept={"Pages crawled": crawls, "Visits sent": VISITS},
         before=compared.over_time(look, compared.whole_hours(look, selection), span, over_time),
-    )  # fmt: skip
+    )
     read = bots.read_by_operator(look.rows, selection, names, LISTED)
     if not read.empty:
         toplist(look, read, "path", "requests", heading="Requests", rows=5, finest=HOUR)

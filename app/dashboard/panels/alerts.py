@@ -19,7 +19,7 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, number, plain, shown
 
 from .. import clock, data
-from ..charts.rulechart import metric_of, requests_view, rulechart, said
+from ..charts.rulechart import metric_of, requests_view, rulechart, value_text
 from ..controls import actions, moved
 from ..controls.grid import grid, time_column
 from ..filters import Filters
@@ -35,7 +35,7 @@ STATES = {
 }
 # Names the selected alert in the page's address.
 IN_ADDRESS = "alert"
-UNJUDGED = "… not judged yet"
+NOT_EVALUATED = "… not evaluated yet"
 WINDOWS = {300: "5 minutes", 3600: "hour", 86_400: "day"}
 # Windows that a chart shows before an alert and after it, and most of an alert itself.
 AROUND, MOST_FIRED = 36, 1000
@@ -63,30 +63,30 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel(
     "Rules",
     alerts.RULES,
-    help="How each rule stood at the end of its last judged window.",
+    help="How each rule stood at the end of its last evaluated window.",
     figure="alert rules",
 )
 def rules_panel(look: Look) -> None:
-    found, fired = alerts.rules(look.rows, look.selection()), alerts.alerts(look.rows, look.selection())
+    states, fired = alerts.rules(look.rows, look.selection()), alerts.alerts(look.rows, look.selection())
     known, trouble = _declared(look)
     if trouble:
         st.warning(plain(trouble), icon=":material/error:")
-    waiting = [name for name in known.of("alerts") if name not in set(found["rule"])]
-    if found.empty and not waiting:
+    waiting = [name for name in known.of("alerts") if name not in set(states["rule"])]
+    if states.empty and not waiting:
         return _how_to_declare(look)
     stands = fired[fired["state"] != "withdrawn"]
     cells = st.columns(4)
     for cell, label, value, name in (
-        (cells[0], "Firing now", (found["state"] == "firing").sum(), "firing"),
+        (cells[0], "Firing now", (states["state"] == "firing").sum(), "firing"),
         (cells[1], "Fired in the range", len(stands), "fired"),
         (cells[2], "Withdrawn", len(fired) - len(stands), "withdrawn"),
         (cells[3], "Waiting messages", fired["due"].fillna(value=False).astype(bool).sum(), "undelivered"),
     ):
         cell.metric(label, number(value), border=True, help=meaning(name))
-    rules = {name: _rule(known, name) for name in {*found["rule"], *waiting}}
-    table = _rules_table(look, found, rules)
+    rules = {name: _rule(known, name) for name in {*states["rule"], *waiting}}
+    table = _rules_table(look, states, rules)
     later = pd.DataFrame(
-        {"rule": waiting, "state": UNJUDGED, "goes to": [_targets(rules[n]) for n in waiting]}
+        {"rule": waiting, "state": NOT_EVALUATED, "goes to": [_targets(rules[n]) for n in waiting]}
     )
     table = (
         pd.concat([table, later.assign(rule=later["rule"].map(shown))], ignore_index=True)
@@ -94,10 +94,10 @@ def rules_panel(look: Look) -> None:
         else table
     )
     picked = grid(table, "rules", _rules_columns(look), rows=8, select=True)
-    if picked is None or picked >= len(found):
+    if picked is None or picked >= len(states):
         st.caption("Select a rule to see its figure over the range.")
         return None
-    row = found.iloc[picked]
+    row = states.iloc[picked]
     rule, selection = rules[row["rule"]], look.selection()
     if rule is None:
         return nothing(_gone(row["rule"]))
@@ -108,18 +108,18 @@ def rules_panel(look: Look) -> None:
     return _show_requests(look, "rule", rule, row["site"], start, end)
 
 
-def _rules_table(look: Look, found: pd.DataFrame, rules: Mapping[str, Rule | None]) -> pd.DataFrame:
-    metrics = [_metric(about) for about in found["about"]]
+def _rules_table(look: Look, states: pd.DataFrame, rules: Mapping[str, Rule | None]) -> pd.DataFrame:
+    metrics = [_metric(about) for about in states["about"]]
     return pd.DataFrame(
         {
-            "rule": [shown(v) for v in found["rule"]],
-            "site": [shown(v) for v in found["site"]],
-            "state": [STATES.get(v, v) for v in found["state"]],
-            "value": [said(*pair) for pair in zip(metrics, found["value"], strict=True)],
-            "bound": [said(*pair) for pair in zip(metrics, found["bound"], strict=True)],
-            "until": look.wall(found["judged_until"]),
-            "goes to": [_targets(rules[name]) for name in found["rule"]],
-            "about": [clipped(shown(v), TEXT_SHOWN) for v in found["about"]],
+            "rule": [shown(v) for v in states["rule"]],
+            "site": [shown(v) for v in states["site"]],
+            "state": [STATES.get(v, v) for v in states["state"]],
+            "value": [value_text(*pair) for pair in zip(metrics, states["value"], strict=True)],
+            "bound": [value_text(*pair) for pair in zip(metrics, states["bound"], strict=True)],
+            "until": look.wall(states["judged_until"]),
+            "goes to": [_targets(rules[name]) for name in states["rule"]],
+            "about": [clipped(shown(v), TEXT_SHOWN) for v in states["about"]],
         }
     )
 
@@ -130,9 +130,9 @@ def _rules_columns(look: Look) -> dict[str, Any]:
         "rule": text("Rule"),
         "site": text("Site"),
         "state": text(
-            "State", help="Unknown: the last window could not be judged, such as a share without requests."
+            "State", help="Unknown: the last window could not be evaluated, such as a share without requests."
         ),
-        "value": text("Value", help="Of the last judged window."),
+        "value": text("Value", help="Of the last evaluated window."),
         "bound": text("Bound", help="The bound nearest to the value."),
         "until": time_column("Judged until", look.filters.zone),
         "goes to": text(
@@ -151,19 +151,19 @@ def _rules_columns(look: Look) -> dict[str, Any]:
     figure="alerts",
 )
 def fired_panel(look: Look) -> None:
-    found = alerts.alerts(look.rows, look.selection())
-    if found.empty:
+    fired = alerts.alerts(look.rows, look.selection())
+    if fired.empty:
         return nothing("No alert fired in this range.")
-    picked = _picked(look, found)
-    row = found.iloc[picked or 0]
-    st.text(_told(look, row, newest=picked is None))
+    picked = _picked(look, fired)
+    row = fired.iloc[picked or 0]
+    st.text(_delivered(look, row, newest=picked is None))
     rule = _rule(_declared(look)[0], row["rule"])
     if rule is None:
         return nothing(_gone(row["rule"]))
     width = timedelta(seconds=rule.seconds)
     start, end = _span(look, row, rule)
     around = _around(rule) * width
-    mine = found[(found["rule"] == row["rule"]) & (found["site"] == row["site"])]
+    mine = fired[(fired["rule"] == row["rule"]) & (fired["site"] == row["site"])]
     rulechart(look, rule, row["site"], start - around, min(end + around, look.now), mine)
     with st.container(horizontal=True, key="of-alert"):
         _show_requests(look, "alert", rule, row["site"], start, end)
@@ -174,22 +174,22 @@ def fired_panel(look: Look) -> None:
     return None
 
 
-def _picked(look: Look, found: pd.DataFrame) -> int | None:
+def _picked(look: Look, fired: pd.DataFrame) -> int | None:
     """The number of the selected alert, which the page's address names."""
     names = [
         f"{rule} {site} {start:%Y-%m-%dT%H:%MZ}"
-        for rule, site, start in zip(found["rule"], found["site"], found["window_start"], strict=True)
+        for rule, site, start in zip(fired["rule"], fired["site"], fired["window_start"], strict=True)
     ]
-    asked = st.query_params.get(IN_ADDRESS)
-    chosen = names.index(asked) if asked in names else None
+    address = st.query_params.get(IN_ADDRESS)
+    chosen = names.index(address) if address in names else None
     picked = grid(
-        _fired_table(look, found), "alerts", _fired_columns(look), rows=8, select=True, chosen=chosen
+        _fired_table(look, fired), "alerts", _fired_columns(look), rows=8, select=True, chosen=chosen
     )
     if picked is not None:
         st.query_params[IN_ADDRESS] = names[picked]
     elif chosen is not None:
         del st.query_params[IN_ADDRESS]
-    elif asked:
+    elif address:
         st.caption("The alert of the address did not fire in this range.")
     return picked
 
@@ -212,18 +212,18 @@ def _span(look: Look, row: pd.Series, rule: Rule) -> tuple[datetime, datetime]:
     return start, min(end, start + MOST_FIRED * timedelta(seconds=rule.seconds))
 
 
-def _fired_table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
-    lasted = found["ended_at"] - found["window_start"]
+def _fired_table(look: Look, fired: pd.DataFrame) -> pd.DataFrame:
+    lasted = fired["ended_at"] - fired["window_start"]
     return pd.DataFrame(
         {
-            "began": look.wall(found["window_start"]),
-            "rule": [shown(v) for v in found["rule"]],
-            "site": [shown(v) for v in found["site"]],
-            "state": [STATES.get(v, v) for v in found["state"]],
-            "why": [_why(row) for _, row in found.iterrows()],
-            "ended": look.wall(found["ended_at"]),
+            "began": look.wall(fired["window_start"]),
+            "rule": [shown(v) for v in fired["rule"]],
+            "site": [shown(v) for v in fired["site"]],
+            "state": [STATES.get(v, v) for v in fired["state"]],
+            "why": [_why(row) for _, row in fired.iterrows()],
+            "ended": look.wall(fired["ended_at"]),
             "lasted": [duration(t.total_seconds()) if pd.notna(t) else "" for t in lasted],
-            "delivery": [_delivery(look, row) for _, row in found.iterrows()],
+            "delivery": [_delivery(look, row) for _, row in fired.iterrows()],
         }
     )
 
@@ -247,7 +247,7 @@ def _fired_columns(look: Look) -> dict[str, Any]:
 
 
 def _why(row: pd.Series) -> str:
-    value, bound = said(row["metric"], row["value"]), said(row["metric"], row["bound"])
+    value, bound = value_text(row["metric"], row["value"]), value_text(row["metric"], row["bound"])
     return f"{metric_of(row['metric'])[0].partition(',')[0]} {value}, bound {bound}"
 
 
@@ -264,7 +264,7 @@ def _delivery(look: Look, row: pd.Series) -> str:
     return f"{row['delivered']}: {to}, {clock.stamp(row['delivered_at'], look.filters.zone, look.now)}"
 
 
-def _told(look: Look, row: pd.Series, *, newest: bool) -> str:
+def _delivered(look: Look, row: pd.Series, *, newest: bool) -> str:
     """An alert in sentences."""
     zone = look.filters.zone
     start, end = (clock.stamp(row[name], zone)[:16] for name in ("window_start", "window_end"))
@@ -292,7 +292,7 @@ def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime,
 
 
 def _declared(look: Look) -> tuple[Declared, str]:
-    """What the home's file declares, and why it cannot be read."""
+    """The declarations in the home's file, or why it cannot be read."""
     try:
         return data.declared(look.reader), ""
     except ReadError as error:
@@ -300,7 +300,7 @@ def _declared(look: Look) -> tuple[Declared, str]:
 
 
 def _rule(known: Declared, name: str) -> Rule | None:
-    """A rule that is declared and right; the pipeline tells of others."""
+    """A rule that is declared and valid; the pipeline reports others."""
     try:
         return rule_of(known, name) if name in known.of("alerts") else None
     except SettingError:

@@ -55,9 +55,12 @@ def kind_name(kind: str) -> str:
 def summary_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     compared.tiles(
-        look, selection, lambda each: _sums(bots.bots(look.rows, each)), SUMMARY,
+        look,
+        selection,
+        lambda each: _sums(bots.bots(look.rows, each)),
+        SUMMARY,
         also=moved.offers(look, selection, EXPLAINED),
-    )  # fmt: skip
+    )
 
 
 SUMMARY: tuple[compared.Tile, ...] = (
@@ -72,31 +75,40 @@ SUMMARY: tuple[compared.Tile, ...] = (
 EXPLAINED = {"requests": "bot_requests", "requests_share": "share_bots"}
 
 
-def _sums(found: pd.DataFrame) -> dict[str, float]:
-    sums = {name: float(found[name].sum()) for name in ("requests", "requests_share", "bytes_share")}
-    names = found["bot_name"]
+def _sums(rows: pd.DataFrame) -> dict[str, float]:
+    sums = {name: float(rows[name].sum()) for name in ("requests", "requests_share", "bytes_share")}
+    names = rows["bot_name"]
     return sums | {
         "bots": float(names.nunique()),
-        "robots_txt": float(names[found["robots_txt"] > 0].nunique()),
-        "forged": float(found.loc[found["bot_verified"] == bots.FORGED, "requests"].sum()),
+        "robots_txt": float(names[rows["robots_txt"] > 0].nunique()),
+        "forged": float(rows.loc[rows["bot_verified"] == bots.FORGED, "requests"].sum()),
     }
 
 
 @panel("Requests by kind", BOTS, requests=BOT)
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    found = bots.over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = bots.over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing("No bot in this range.", look)
     moved.offer(look, selection, "bot_requests")
     stacked(
-        look, found, "bot_kind", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
-        selection=selection, field="bot_kind", named=kind_name,
+        look,
+        counts,
+        "bot_kind",
+        "requests",
+        span=span,
+        unit=f"Requests {bin_words(span.bin_seconds)}",
+        selection=selection,
+        field="bot_kind",
+        named=kind_name,
         before=compared.over_time(
-            look, compared.whole_hours(look, selection), span,
+            look,
+            compared.whole_hours(look, selection),
+            span,
             lambda each: bots.over_time(look.rows, each, span.bin_seconds),
         ),
-    )  # fmt: skip
+    )
     return None
 
 
@@ -109,14 +121,14 @@ def time_panel(look: Look) -> None:
 )
 def who_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found = bots.bots(look.rows, selection, LISTED)
-    if found.empty:
+    rows = bots.bots(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing("No bot in this range.", look)
-    table = found.assign(
-        bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in found["bot_name"]],
-        bot_kind=[kind_name(k) or "(none)" for k in found["bot_kind"]],
-        bot_verified=[v or "not verifiable" for v in found["bot_verified"]],
-        change=compared.ratios(compared.of_rows(look, found, selection, bots.COUNTED)),
+    table = rows.assign(
+        bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in rows["bot_name"]],
+        bot_kind=[kind_name(k) or "(none)" for k in rows["bot_kind"]],
+        bot_verified=[v or "not verifiable" for v in rows["bot_verified"]],
+        change=compared.ratios(compared.of_rows(look, rows, selection, bots.COUNTED)),
     )[
         [
             "bot_name",
@@ -148,8 +160,8 @@ def who_panel(look: Look) -> None:
     }
     picked = grid(table, "bots", settings, rows=8, select=True)
     if picked is not None:
-        name = found["bot_name"][picked]
-        _actions(look, name, found["bot_kind"][picked], found["bot_verified"][picked])
+        name = rows["bot_name"][picked]
+        _actions(look, name, rows["bot_kind"][picked], rows["bot_verified"][picked])
     return None
 
 
@@ -180,19 +192,26 @@ def pages_panel(look: Look) -> None:
     options = [EVERY, *dict.fromkeys(n for n in names if n)]
     chosen = st.selectbox("Bot", options, key="bot-name", format_func=shown, width=240)
     name = None if chosen in (None, EVERY) else [chosen]
-    found = bots.read_by(look.rows, selection, name, LISTED)
+    rows = bots.read_by(look.rows, selection, name, LISTED)
     toplist(
-        look, found, "path", "requests", heading="Requests", rows=9, finest=HOUR,
-        whole=Whole("What bots read", all_pages), counted=bots.counted_pages(name),
-    )  # fmt: skip
+        look,
+        rows,
+        "path",
+        "requests",
+        heading="Requests",
+        rows=9,
+        finest=HOUR,
+        whole=Whole("What bots read", all_pages),
+        counted=bots.counted_pages(name),
+    )
 
 
 def all_pages(look: Look) -> None:
-    found = bots.read_by(look.rows, look.selection(HOUR), None, LISTED)
-    table = found.assign(path=[clipped(shown(p), LISTED) for p in found["path"]])
+    rows = bots.read_by(look.rows, look.selection(HOUR), None, LISTED)
+    table = rows.assign(path=[clipped(shown(p), LISTED) for p in rows["path"]])
     columns = {
         "path": st.column_config.TextColumn("Path", width="large"),
-        "requests": bar_column("Requests", found["requests"].max()),
+        "requests": bar_column("Requests", rows["requests"].max()),
     }
-    filters = [(is_filter("path", p),) for p in found["path"]]
+    filters = [(is_filter("path", p),) for p in rows["path"]]
     grid_with_actions(table, "bot-pages", columns, filters, look.selection(HOUR), rows=14, where=BOT)

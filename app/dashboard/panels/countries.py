@@ -42,8 +42,8 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel("Visitors by country", TABLE, help="Each visitor counts once over the whole range.", requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
-    found = countries.countries(look.rows, selection)
-    seen = found[found["visitors"] > 0]
+    rows = countries.countries(look.rows, selection)
+    seen = rows[rows["visitors"] > 0]
     cells = st.columns(2)
     cells[0].metric("Visitors", number(seen["visitors"].sum()))
     cells[1].metric("Countries", number((seen["country"] != "ZZ").sum()))
@@ -64,21 +64,26 @@ def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) 
     )
     columns = {"country": st.column_config.TextColumn("Country"), "visitors": count_column("Visitors")}
     chartdata.draw(
-        look, chart, f"Map of {what}: {words}.", table, columns, [{"code": c} for c in values["country"]],
+        look,
+        chart,
+        f"Map of {what}: {words}.",
+        table,
+        columns,
+        [{"code": c} for c in values["country"]],
         lambda row: Requests(selection.having(is_filter("country", values["country"][row])), PEOPLE),
-    )  # fmt: skip
+    )
 
 
 @panel("All countries", TABLE, requests=(), figure="countries")
 def table_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
-    found = countries.countries(look.rows, selection)
-    if found.empty:
+    rows = countries.countries(look.rows, selection)
+    if rows.empty:
         return nothing(look=look)
-    table = pd.DataFrame({"country": [country.name(c) for c in found["country"]]})
+    table = pd.DataFrame({"country": [country.name(c) for c in rows["country"]]})
     for name in countries.NAMES:
-        table[name] = found[name]
-    changes = compared.of_rows(look, found, selection, countries.counted("country"))
+        table[name] = rows[name]
+    changes = compared.of_rows(look, rows, selection, countries.counted("country"))
     table.insert(2, "change", compared.ratios(changes))
     columns = {
         "country": st.column_config.TextColumn("Country"),
@@ -87,7 +92,7 @@ def table_panel(look: Look) -> None:
         "pageviews": count_column("Pageviews"),
         "requests": count_column("Requests", "Those of bots too."),
     }
-    filters = [(is_filter("country", c),) for c in found["country"]]
+    filters = [(is_filter("country", c),) for c in rows["country"]]
     grid_with_actions(table, "countries", columns, filters, selection, rows=11)
     return None
 
@@ -100,28 +105,42 @@ def table_panel(look: Look) -> None:
 )
 def time_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    found = countries.over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = countries.over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing(look=look)
     moved.offer(look, selection, "visitors")
     stacked(
-        look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
-        selection=selection, field="country", named=country.name, height=300, most=TOP,
+        look,
+        counts,
+        "country",
+        "visitors",
+        span=span,
+        unit=f"Visitors {bin_words(span.bin_seconds)}",
+        selection=selection,
+        field="country",
+        named=country.name,
+        height=300,
+        most=TOP,
         before=compared.over_time(
             look, selection, span, lambda each: countries.over_time(look.rows, each, span.bin_seconds)
         ),
-    )  # fmt: skip
+    )
     return None
 
 
 def _audience(look: Look, field: str) -> None:
-    found = countries.audience(look.rows, look.selection(), field)
-    found = found[found["visitors"] > 0]
+    rows = countries.audience(look.rows, look.selection(), field)
+    rows = rows[rows["visitors"] > 0]
     named = str.capitalize if field == "device" else str
     toplist(
-        look, found, field, "visitors", heading="Visitors", named=lambda v: named(v) or "Unknown",
+        look,
+        rows,
+        field,
+        "visitors",
+        heading="Visitors",
+        named=lambda v: named(v) or "Unknown",
         counted=countries.counted(field),
-    )  # fmt: skip
+    )
 
 
 @panel("Browsers", AUDIENCE, requests=PEOPLE, figure="browsers")

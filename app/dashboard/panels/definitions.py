@@ -61,7 +61,7 @@ PARTS = {
     "Alerts": Part(
         "alerts", "alert", forms.ALERT,
         "Rules by which a figure of a site raises an alert.",
-        "A running pipeline judges by it within seconds.",
+        "A running pipeline applies it within seconds.",
     ),
     "Own hosts": Part(
         "sites", "site", forms.HOSTS,
@@ -74,9 +74,14 @@ PARTS = {
 
 def page(reader: Reader, filters: Filters) -> None:
     chosen = st.segmented_control(
-        "Kind", list(PARTS), key="definitions", default="Goals", bind="query-params", required=True,
+        "Kind",
+        list(PARTS),
+        key="definitions",
+        default="Goals",
+        bind="query-params",
+        required=True,
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     part = PARTS.get(str(chosen), PARTS["Goals"])
     home = data.home(reader)
     with st.container(border=True, key="panel-definitions"):
@@ -85,13 +90,13 @@ def page(reader: Reader, filters: Filters) -> None:
             _elsewhere(reader, part)
             return
         try:
-            found = of_right(declared(home), who.asking().right)
+            known = of_right(declared(home), who.asking().right)
         except SettingError as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return
         fixed = why_fixed(home)
-        _said()
-        _listed(reader, home, part, found, fixed)
+        _message()
+        _listed(reader, home, part, known, fixed)
         if fixed:
             st.info(plain(f"This page only shows the settings: {fixed}."), icon=":material/lock:")
         else:
@@ -112,12 +117,12 @@ def _elsewhere(reader: Reader, part: Part) -> None:
     )
 
 
-def _listed(reader: Reader, home: Path, part: Part, found: Declared, fixed: str) -> None:
-    tables, sites = found.of(part.kind), sorted(data.extents(reader))
+def _listed(reader: Reader, home: Path, part: Part, known: Declared, fixed: str) -> None:
+    tables, sites = known.of(part.kind), sorted(data.extents(reader))
     names = sorted({*tables, *sites}) if part.kind == "sites" else sorted(tables)
     if not names:
         st.text(f"No {part.one} is declared yet.")
-    taken = {"site": sites, "metric": [f"{GOAL}{name}" for name in sorted(found.of("goals"))]}
+    taken = {"site": sites, "metric": [f"{GOAL}{name}" for name in sorted(known.of("goals"))]}
     for number, name in enumerate(names):
         _entry(reader, home, part, name, tables.get(name, {}), taken, number, fixed)
     if not fixed:
@@ -138,25 +143,29 @@ def _entry(
     fixed: str,
 ) -> None:
     key = f"def-{part.kind}-{number}"
-    said = forms.summary(part.fields, values) or ("none" if part.kind == "sites" else "")
+    summary = forms.summary(part.fields, values) or ("none" if part.kind == "sites" else "")
     if fixed:
-        st.markdown(f"**{plain(name)}** · {plain(said)}")
+        st.markdown(f"**{plain(name)}** · {plain(summary)}")
         return
     form = f"{key}-{st.session_state.get('definitions-saved', 0)}"
-    with st.expander(f"**{plain(name)}** · {plain(said)}", expanded=_open(form)):
+    with st.expander(f"**{plain(name)}** · {plain(summary)}", expanded=_open(form)):
         _form(reader, home, part, name, values, taken, form)
         if part.kind == "sites" or not values:
             return
-        if st.session_state.get("definitions-asked") == (part.kind, name):
+        if st.session_state.get("definitions-confirming") == (part.kind, name):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(f"Remove {part.one} {shown(name)}?")
                 st.button("Remove", key=f"{key}-sure", on_click=_remove, args=(home, part, name))
                 st.button("Keep", key=f"{key}-keep", on_click=_ask, args=(None,))
         else:
             st.button(
-                f"Remove {part.one}", key=f"{key}-remove", on_click=_ask, args=((part.kind, name),), type="tertiary",
+                f"Remove {part.one}",
+                key=f"{key}-remove",
+                on_click=_ask,
+                args=((part.kind, name),),
+                type="tertiary",
                 icon=":material/delete:",
-            )  # fmt: skip
+            )
 
 
 def _form(
@@ -181,15 +190,18 @@ def _form(
             st.form_submit_button("Save", on_click=_save, args=(home, part, name, values, key))
             if part.kind in preview.PREVIEWED:
                 st.form_submit_button(
-                    "Preview", on_click=_ask_preview, args=(part, values, key), type="tertiary",
+                    "Preview",
+                    on_click=_ask_preview,
+                    args=(part, values, key),
+                    type="tertiary",
                     help="Count what this matches, without saving it.",
-                )  # fmt: skip
+                )
 
 
 def _of_form(kind: str, key: str) -> Any:
     """The value that the session keeps of this kind for the form of this key; None if it is for another form."""
-    found: tuple[str, Any] = st.session_state.get(kind, ("", None))
-    return found[1] if found[0] == key else None
+    entry: tuple[str, Any] = st.session_state.get(kind, ("", None))
+    return entry[1] if entry[0] == key else None
 
 
 def _open(key: str) -> bool:
@@ -245,12 +257,12 @@ def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], k
         return
     state.pop(FAILED, None)
     state.pop(PREVIEW, None)
-    state["definitions-said"] = ("success", f"Saved {part.one} {given}.")
+    state["definitions-message"] = ("success", f"Saved {part.one} {given}.")
     state["definitions-saved"] = state.get("definitions-saved", 0) + 1
 
 
 def _ask(what: tuple[str, str] | None) -> None:
-    st.session_state["definitions-asked"] = what
+    st.session_state["definitions-confirming"] = what
 
 
 def _remove(home: Path, part: Part, name: str) -> None:
@@ -258,14 +270,14 @@ def _remove(home: Path, part: Part, name: str) -> None:
     try:
         save(home, part.kind, name, None)
     except SettingError as error:
-        st.session_state["definitions-said"] = ("error", f"Not removed: {error}")
+        st.session_state["definitions-message"] = ("error", f"Not removed: {error}")
     else:
-        st.session_state["definitions-said"] = ("success", f"Removed {part.one} {name}.")
+        st.session_state["definitions-message"] = ("success", f"Removed {part.one} {name}.")
 
 
-def _said() -> None:
-    """What the last click has done."""
-    kind, text = st.session_state.pop("definitions-said", ("", ""))
+def _message() -> None:
+    """The result of the last click."""
+    kind, text = st.session_state.pop("definitions-message", ("", ""))
     if kind == "error":
         st.error(plain(text), icon=":material/error:")
     elif kind:
@@ -274,21 +286,21 @@ def _said() -> None:
 
 @st.fragment
 def _changes(reader: Reader, filters: Filters) -> None:
-    """What changed settings have done to the figures, as the pipeline noted it."""
+    """The pipeline's notes about effects of changed settings on the figures."""
     seen: dict[str, Version | None] = {}
     with data.seeing(seen):
-        found = notes.notes(data.rows_of(reader))
-    found = found[found["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
+        changes = notes.notes(data.rows_of(reader))
+    changes = changes[changes["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
     with st.container(border=True, key="panel-definition-changes"):
         st.markdown(
             "##### What changes of settings did",
             help="Noted by the pipeline, and marked in charts over time.",
         )
         pulse.follow(reader, "definition-changes", (), seen, CALM, HOUR)
-        if found.empty:
+        if changes.empty:
             st.text("Nothing yet.")
             return
         zone = filters.zone
-        times = clock.wall(pd.Series(found["time"]), zone).dt.strftime("%Y-%m-%d %H:%M")
-        for at, text in zip(times, found["text"], strict=True):
+        times = clock.wall(pd.Series(changes["time"]), zone).dt.strftime("%Y-%m-%d %H:%M")
+        for at, text in zip(times, changes["text"], strict=True):
             st.text(f"{at} ({zone})  {shown(text)}")

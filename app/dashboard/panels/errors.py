@@ -55,9 +55,12 @@ def path_filter(path: str) -> Filter:
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     compared.tiles(
-        look, selection, lambda each: _failed(errors.statuses(look.rows, each)), SUMMARY,
+        look,
+        selection,
+        lambda each: _failed(errors.statuses(look.rows, each)),
+        SUMMARY,
         also=moved.offers(look, selection, EXPLAINED),
-    )  # fmt: skip
+    )
 
 
 SUMMARY: tuple[compared.Tile, ...] = (
@@ -70,9 +73,9 @@ SUMMARY: tuple[compared.Tile, ...] = (
 EXPLAINED = {"requests": "requests", "4xx": "status_4xx", "5xx": "status_5xx"}
 
 
-def _failed(found: pd.DataFrame) -> dict[str, float | None]:
-    client = found["status"].between(400, 499)
-    parts = (found, found[client], found[found["status"] >= 500])
+def _failed(rows: pd.DataFrame) -> dict[str, float | None]:
+    client = rows["status"].between(400, 499)
+    parts = (rows, rows[client], rows[rows["status"] >= 500])
     every, four, five = (int(part["requests"].sum()) for part in parts)
     return {"requests": every, "4xx": four, "5xx": five, "failed": (four + five) / every if every else None}
 
@@ -80,18 +83,24 @@ def _failed(found: pd.DataFrame) -> dict[str, float | None]:
 @panel("Statuses over time", TRAFFIC, requests=())
 def statuses_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    found = errors.classes_over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = errors.classes_over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing(look=look)
-    moved.offer(look, selection, "status_5xx" if found["status_5xx"].any() else "status_4xx")
+    moved.offer(look, selection, "status_5xx" if counts["status_5xx"].any() else "status_4xx")
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
     timechart(
-        look, found, CLASSES, span=span, unit=f"Requests {bin_words(span.bin_seconds)}", kind="bar",
-        selection=selection, kept=kept,
+        look,
+        counts,
+        CLASSES,
+        span=span,
+        unit=f"Requests {bin_words(span.bin_seconds)}",
+        kind="bar",
+        selection=selection,
+        kept=kept,
         before=compared.over_time(
             look, selection, span, lambda each: errors.classes_over_time(look.rows, each, span.bin_seconds)
         ),
-    )  # fmt: skip
+    )
     return None
 
 
@@ -104,24 +113,24 @@ def statuses_panel(look: Look) -> None:
 )
 def missing_panel(look: Look) -> None:
     selection = look.selection()
-    found = errors.errors(look.rows, selection, (404, 404), LISTED)
-    if found.empty:
+    rows = errors.errors(look.rows, selection, (404, 404), LISTED)
+    if rows.empty:
         return nothing("No page was missing in this range.", look)
     # Without a condition on the path the query reads less, and few paths need none.
-    paths = None if len(found) <= REFERRED else list(found["path"].head(REFERRED))
+    paths = None if len(rows) <= REFERRED else list(rows["path"].head(REFERRED))
     came = errors.referrers(look.rows, selection, paths)
     first = came.groupby("path", sort=False).first()
     own = came[came["own"]].groupby("path")["requests"].sum()
-    referrers = [_referrer(first, path) for path in found["path"]]
+    referrers = [_referrer(first, path) for path in rows["path"]]
     table = pd.DataFrame(
         {
-            "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
-            "requests": found["requests"],
-            "change": compared.ratios(compared.of_rows(look, found, selection, errors.COUNTED)),
-            "visitors": found["visitors"],
-            "own": [int(own.get(path, 0)) for path in found["path"]],
+            "path": [clipped(shown(p), PATH_SHOWN) for p in rows["path"]],
+            "requests": rows["requests"],
+            "change": compared.ratios(compared.of_rows(look, rows, selection, errors.COUNTED)),
+            "visitors": rows["visitors"],
+            "own": [int(own.get(path, 0)) for path in rows["path"]],
             "referrer": referrers,
-            "newest": look.wall(found["newest_event_time"]),
+            "newest": look.wall(rows["newest_event_time"]),
         }
     )
     # Links on own pages can be mended, so such paths come first.
@@ -139,7 +148,7 @@ def missing_panel(look: Look) -> None:
         ),
         "newest": time_column("Last seen", look.filters.zone),
     }
-    filters = [(path_filter(found["path"][i]), is_filter("status", 404)) for i in order.index]
+    filters = [(path_filter(rows["path"][i]), is_filter("status", 404)) for i in order.index]
     grid_with_actions(order.drop(columns="linked"), "missing", settings, filters, selection, rows=8)
     return None
 
@@ -151,17 +160,17 @@ def _referrer(first: pd.DataFrame, path: str) -> str:
 @panel("Server errors (5xx)", ERRORS, requests=(Where("status", ">=", 500),), figure="errors")
 def broken_panel(look: Look) -> None:
     selection = look.selection()
-    found = errors.errors(look.rows, selection, (500, 599), LISTED)
-    if found.empty:
+    rows = errors.errors(look.rows, selection, (500, 599), LISTED)
+    if rows.empty:
         return nothing("No request failed at the server in this range.", look)
     table = pd.DataFrame(
         {
-            "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
-            "requests": found["requests"],
-            "status": found["status"],
-            "change": compared.ratios(compared.of_rows(look, found, selection, errors.COUNTED)),
-            "visitors": found["visitors"],
-            "newest": look.wall(found["newest_event_time"]),
+            "path": [clipped(shown(p), PATH_SHOWN) for p in rows["path"]],
+            "requests": rows["requests"],
+            "status": rows["status"],
+            "change": compared.ratios(compared.of_rows(look, rows, selection, errors.COUNTED)),
+            "visitors": rows["visitors"],
+            "newest": look.wall(rows["newest_event_time"]),
         }
     )
     settings = {
@@ -174,7 +183,7 @@ def broken_panel(look: Look) -> None:
     }
     filters = [
         (path_filter(path), is_filter("status", status))
-        for path, status in zip(found["path"], found["status"], strict=True)
+        for path, status in zip(rows["path"], rows["status"], strict=True)
     ]
     grid_with_actions(table, "broken", settings, filters, selection, rows=8)
     return None
@@ -191,8 +200,8 @@ COUNTED: dict[str, tuple[tuple[str, ...], tuple[Condition, ...]]] = {
 @panel("By hour and weekday", TRAFFIC, help="Counts of the whole range, in the chosen zone.", requests=())
 def heat_panel(look: Look) -> None:
     selection = look.selection()
-    found = errors.by_hour_and_weekday(look.rows, selection)
-    if found.empty:
+    cells = errors.by_hour_and_weekday(look.rows, selection)
+    if cells.empty:
         return nothing(look=look)
     chosen = st.segmented_control(
         "Count",
@@ -203,15 +212,24 @@ def heat_panel(look: Look) -> None:
         label_visibility="collapsed",
     )
     columns, _ = COUNTED[chosen or "4xx and 5xx"]
-    found["count"] = found[list(columns)].sum(axis=1)
-    found["day"] = [WEEKDAYS[d] for d in found["weekday"]]
+    cells["count"] = cells[list(columns)].sum(axis=1)
+    cells["day"] = [WEEKDAYS[d] for d in cells["weekday"]]
     chart = heat.heat(
-        found, "hour", "day", "count", x_title=f"Hour ({look.filters.zone})", y_title="", unit="Requests",
-        rows=WEEKDAYS, columns=list(range(24)), height=330, pick=True,
-    )  # fmt: skip
-    most = found.iloc[int(found["count"].argmax())]
+        cells,
+        "hour",
+        "day",
+        "count",
+        x_title=f"Hour ({look.filters.zone})",
+        y_title="",
+        unit="Requests",
+        rows=WEEKDAYS,
+        columns=list(range(24)),
+        height=330,
+        pick=True,
+    )
+    most = cells.iloc[int(cells["count"].argmax())]
     words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."
-    listed = found[found["count"] > 0].sort_values("count", ascending=False, ignore_index=True)
+    listed = cells[cells["count"] > 0].sort_values("count", ascending=False, ignore_index=True)
 
     def opens(row: int) -> Requests:
         at = errors.at_hour(selection, look.extent, int(listed["weekday"][row]), int(listed["hour"][row]))

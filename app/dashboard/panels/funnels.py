@@ -22,7 +22,7 @@ from .. import country, data
 from ..charts import basic, stepchart
 from ..controls import funnelchoice
 from ..controls.actions import is_filter
-from ..controls.compared import metric, said_of
+from ..controls.compared import metric, period_text
 from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
@@ -56,33 +56,35 @@ def _sql(look: Look) -> str:
 
 
 def _sql_by(look: Look) -> str:
-    asked = funnelchoice.chosen(look.reader)
-    return walk_queries.funnel_by(look.selection(), asked, _label(), look.reader.root)
+    definition = funnelchoice.chosen(look.reader)
+    return walk_queries.funnel_by(look.selection(), definition, _label(), look.reader.root)
 
 
 def _sql_lost(look: Look) -> str:
-    asked = funnelchoice.chosen(look.reader)
-    return walk_queries.lost(look.selection(), asked, NEXT + 1, look.reader.root)
+    definition = funnelchoice.chosen(look.reader)
+    return walk_queries.lost(look.selection(), definition, NEXT + 1, look.reader.root)
 
 
-def _found(look: Look, selection: Selection, asked: Definition) -> Funnel:
+def _funnel(look: Look, selection: Selection, definition: Definition) -> Funnel:
     """The funnel, which two panels share."""
-    key = f"walks of a funnel {selection} {asked}"
+    key = f"walks of a funnel {selection} {definition}"
     return data.remembered(
-        look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, asked), large=True
+        look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, definition), large=True
     )
 
 
-def _counted(look: Look, selection: Selection, asked: Definition) -> pd.DataFrame:
-    key = f"funnel {selection} {asked}"
-    return data.remembered(look.reader, TABLES, key, lambda rows: _found(look, selection, asked).table())
+def _counted(look: Look, selection: Selection, definition: Definition) -> pd.DataFrame:
+    key = f"funnel {selection} {definition}"
+    return data.remembered(
+        look.reader, TABLES, key, lambda rows: _funnel(look, selection, definition).table()
+    )
 
 
-def _counted_by(look: Look, selection: Selection, asked: Definition, label: str) -> pd.DataFrame:
+def _counted_by(look: Look, selection: Selection, definition: Definition, label: str) -> pd.DataFrame:
     def make(rows: Direct) -> pd.DataFrame:
-        return funnels.by(rows, selection, asked, _found(look, selection, asked), label)
+        return funnels.by(rows, selection, definition, _funnel(look, selection, definition), label)
 
-    return data.remembered(look.reader, TABLES, f"funnel {selection} {asked} {label}", make)
+    return data.remembered(look.reader, TABLES, f"funnel {selection} {definition} {label}", make)
 
 
 def _label() -> str:
@@ -91,17 +93,19 @@ def _label() -> str:
 
 @panel("Steps", REQUESTS, every=SELDOM, help=meaning("funnel"), requests=VIEWS, query=_sql)
 def steps_panel(look: Look) -> None:
-    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
-    unit = "Visitors" if asked.visitor else "Sessions"
-    table = _counted(look, selection, asked)
+    selection, definition = look.selection(), funnelchoice.chosen(look.reader)
+    unit = "Visitors" if definition.visitor else "Sessions"
+    table = _counted(look, selection, definition)
     if not table["count"].iloc[0]:
-        return nothing(f"Nobody took the first step, {shown(asked.steps[0].pattern)}, in this range.", look)
+        return nothing(
+            f"Nobody took the first step, {shown(definition.steps[0].pattern)}, in this range.", look
+        )
     period = look.earlier(selection)
-    before = None if period is None else _counted(look, period, asked)
+    before = None if period is None else _counted(look, period, definition)
     _tiles(table, before, unit)
-    said = said_of(look, selection)
-    if said:
-        st.caption(said + (" The dashed marks are its shares." if before is not None else ""))
+    period_words = period_text(look, selection)
+    if period_words:
+        st.caption(period_words + (" The dashed marks are its shares." if before is not None else ""))
     drawn = pd.DataFrame(
         {
             "name": [f"{i}  {clipped(shown(n), NAME_SHOWN)}" for i, n in enumerate(table["name"], 1)],
@@ -165,7 +169,7 @@ def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
 
 @panel("By channel, country or device", REQUESTS, every=SELDOM, help=meaning("funnel"), query=_sql_by)
 def by_panel(look: Look) -> None:
-    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    selection, definition = look.selection(), funnelchoice.chosen(look.reader)
     names = [name.capitalize() for name in LABELS]
     st.segmented_control(
         "By",
@@ -177,8 +181,8 @@ def by_panel(look: Look) -> None:
         label_visibility="collapsed",
     )
     label = _label()
-    found = _counted_by(look, selection, asked, label)
-    if found.empty:
+    counts = _counted_by(look, selection, definition, label)
+    if counts.empty:
         return nothing(look=look)
     names_of: dict[str, Callable[[str], str]] = {
         "country": country.name,
@@ -186,46 +190,51 @@ def by_panel(look: Look) -> None:
         "channel": channel_name,
     }
     named = names_of[label]
-    steps = range(len(asked.steps))
-    table = pd.DataFrame({"value": [clipped(shown(named(v)), NAME_SHOWN) for v in found[label]]})
-    table["share"] = found[steps[-1]] / found[0]
+    steps = range(len(definition.steps))
+    table = pd.DataFrame({"value": [clipped(shown(named(v)), NAME_SHOWN) for v in counts[label]]})
+    table["share"] = counts[steps[-1]] / counts[0]
     for k in steps:
-        table[f"step{k + 1}"] = found[k]
+        table[f"step{k + 1}"] = counts[k]
     settings = {
         "value": st.column_config.TextColumn(label.capitalize(), width=110),
         "share": percent_column("Took every step", "Of those who took the first."),
     }
     settings |= {
-        f"step{k + 1}": count_column(f"{k + 1} {clipped(shown(asked.steps[k].name), 24)}") for k in steps
+        f"step{k + 1}": count_column(f"{k + 1} {clipped(shown(definition.steps[k].name), 24)}") for k in steps
     }
-    filters = [(is_filter(label, v),) for v in found[label]]
+    filters = [(is_filter(label, v),) for v in counts[label]]
     grid_with_actions(table.head(LISTED), "funnel-by", settings, filters, selection, rows=8, where=VIEWS)
     return None
 
 
 @panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS, query=_sql_lost)
 def lost_panel(look: Look) -> None:
-    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    selection, definition = look.selection(), funnelchoice.chosen(look.reader)
     every = data.remembered(
         look.reader,
         TABLES,
-        f"lost {selection} {asked}",
-        lambda rows: funnels.lost(rows, selection, asked, NEXT + 1),
+        f"lost {selection} {definition}",
+        lambda rows: funnels.lost(rows, selection, definition, NEXT + 1),
     )
-    names = [f"{k + 1}  {clipped(shown(step.name), 24)}" for k, step in enumerate(asked.steps[:-1])]
+    names = [f"{k + 1}  {clipped(shown(step.name), 24)}" for k, step in enumerate(definition.steps[:-1])]
     chosen = st.segmented_control(
-        "After step", names, key=f"lost-{len(names)}", default=names[0], required=True, label_visibility="collapsed",
+        "After step",
+        names,
+        key=f"lost-{len(names)}",
+        default=names[0],
+        required=True,
+        label_visibility="collapsed",
         format_func=plain,
-    )  # fmt: skip
-    found = every[names.index(chosen)] if chosen in names else every[0]
-    if found.empty:
+    )
+    left = every[names.index(chosen)] if chosen in names else every[0]
+    if left.empty:
         step = names.index(chosen) if chosen in names else 0
-        took = int(_counted(look, selection, asked)["count"].iloc[step])
+        took = int(_counted(look, selection, definition)["count"].iloc[step])
         return nothing(
             "Everybody who took this step took the next one, too." if took else "Nobody took this step."
         )
-    further = found[found["path"].notna()].reset_index(drop=True)
-    ended = int(found.loc[found["path"].isna(), "count"].sum())
+    further = left[left["path"].notna()].reset_index(drop=True)
+    ended = int(left.loc[left["path"].isna(), "count"].sum())
     if ended:
         st.caption(f"{ended:,} of those who left here viewed no further page.")
     if len(further):

@@ -56,7 +56,7 @@ def page(reader: Reader, filters: Filters) -> None:
 
 
 def described(goal: Goal) -> str:
-    """What a goal is, in a few words."""
+    """A short description of a goal."""
     if goal.search:
         what = "any search"
     elif goal.download:
@@ -67,14 +67,14 @@ def described(goal: Goal) -> str:
     return f"{what} on {goal.site}" if goal.site else what
 
 
-def _asked(
+def _chosen(
     figure: Callable[[Rows, Selection, Goals], Any],
 ) -> Callable[[Look], Callable[[Rows, Selection], Any]]:
     """A figure of the goals that are declared."""
     return lambda look: lambda rows, selection: figure(rows, selection, data.goals(look.reader))
 
 
-@panel("Goals", REACHED, help=meaning("goals"), figure=_asked(goals.goals))
+@panel("Goals", REACHED, help=meaning("goals"), figure=_chosen(goals.goals))
 def goals_panel(look: Look) -> None:
     declared, selection = data.goals(look.reader), look.selection(HOUR)
     mine = goals.of_site(declared, selection.site)
@@ -82,17 +82,17 @@ def goals_panel(look: Look) -> None:
         nothing(NONE_DECLARED)
         _define("Declare a goal")
         return
-    found = goals.changes(look.rows, selection, mine, look.extent, look.now)
+    changes = goals.changes(look.rows, selection, mine, look.extent, look.now)
     table = pd.DataFrame(
         {
-            "goal": [clipped(shown(name), NAME_SHOWN) for name in found],
-            "conversions": _columns(found, "conversions"),
-            "change": compared.ratios([found[name]["conversions"] for name in found]),
-            "rate": _columns(found, "rate"),
-            "rate_change": _rate_changes(found),
-            "completions": _columns(found, "completions"),
-            "completions_change": compared.ratios([found[name]["completions"] for name in found]),
-            "what": [clipped(shown(described(mine[name])), LISTED) for name in found],
+            "goal": [clipped(shown(name), NAME_SHOWN) for name in changes],
+            "conversions": _columns(changes, "conversions"),
+            "change": compared.ratios([changes[name]["conversions"] for name in changes]),
+            "rate": _columns(changes, "rate"),
+            "rate_change": _rate_changes(changes),
+            "completions": _columns(changes, "completions"),
+            "completions_change": compared.ratios([changes[name]["completions"] for name in changes]),
+            "what": [clipped(shown(described(mine[name])), LISTED) for name in changes],
         }
     )
     text = st.column_config.TextColumn
@@ -108,22 +108,22 @@ def goals_panel(look: Look) -> None:
     }
     picked = grid(table, "goals", settings, rows=12, select=True)
     if picked is not None:
-        _of_goal(look, selection, list(found)[picked], mine)
-    if said := compared.said_of(look, selection):
-        st.caption(said)
+        _of_goal(selection, list(changes)[picked], mine)
+    if words := compared.period_text(look, selection):
+        st.caption(words)
     _define("Change goals")
 
 
-def _columns(found: dict[str, dict[str, Change]], figure: str) -> list[float | None]:
-    return [changes[figure].now for changes in found.values()]
+def _columns(by_goal: dict[str, dict[str, Change]], figure: str) -> list[float | None]:
+    return [changes[figure].now for changes in by_goal.values()]
 
 
-def _rate_changes(found: dict[str, dict[str, Change]]) -> list[float | None]:
-    rates = [changes["rate"] for changes in found.values()]
+def _rate_changes(by_goal: dict[str, dict[str, Change]]) -> list[float | None]:
+    rates = [changes["rate"] for changes in by_goal.values()]
     return [None if r.now is None or r.before is None else 100 * (r.now - r.before) for r in rates]
 
 
-def _of_goal(look: Look, selection: Selection, name: str, declared: Goals) -> None:
+def _of_goal(selection: Selection, name: str, declared: Goals) -> None:
     """A goal is no filter, so only its requests can be opened."""
     view = actions.Requests(selection, goals.matching(declared[name]))
     with st.container(horizontal=True, vertical_alignment="center", key="actions-goals"):
@@ -142,14 +142,14 @@ def _define(label: str) -> None:
     )
 
 
-@panel("Conversions over time", REACHED, help=meaning("conversions"), figure=_asked(goals.goals))
+@panel("Conversions over time", REACHED, help=meaning("conversions"), figure=_chosen(goals.goals))
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
-    found = goals.over_time(look.rows, selection, mine, span.bin_seconds)
-    if found.empty:
+    counts = goals.over_time(look.rows, selection, mine, span.bin_seconds)
+    if counts.empty:
         return nothing(NONE_DECLARED if not mine else "No session of this range reached a goal.")
-    order = found.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
+    order = counts.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
     names = {name: shown(name) for name in order.index[:MOST_LINES]}
 
     def by_name(each: pd.DataFrame) -> pd.DataFrame:
@@ -159,14 +159,22 @@ def time_panel(look: Look) -> None:
         return wide.reset_index()
 
     before = compared.over_time(
-        look, compared.whole_hours(look, selection), span,
+        look,
+        compared.whole_hours(look, selection),
+        span,
         lambda each: by_name(goals.over_time(look.rows, each, mine, span.bin_seconds)),
-    )  # fmt: skip
+    )
     kept = {shown(name): ((), goals.matching(mine[name])) for name in names}
     timechart(
-        look, by_name(found), names, span=span, unit=f"Conversions {bin_words(span.bin_seconds)}",
-        selection=selection, kept=kept, before=before,
-    )  # fmt: skip
+        look,
+        by_name(counts),
+        names,
+        span=span,
+        unit=f"Conversions {bin_words(span.bin_seconds)}",
+        selection=selection,
+        kept=kept,
+        before=before,
+    )
     if len(order) > MOST_LINES:
         st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")
     return None
@@ -180,17 +188,17 @@ def channels_panel(look: Look) -> None:
         return nothing(NONE_DECLARED)
     chosen = st.selectbox("Goal", list(mine), key="goal", format_func=shown, bind="query-params", width=260)
     goal = mine[chosen if chosen in mine else next(iter(mine))]
-    found = goals.by_channel(look.rows, selection, chosen, goal)
-    if found.empty:
+    rows = goals.by_channel(look.rows, selection, chosen, goal)
+    if rows.empty:
         return nothing(look=look)
-    table = found.assign(channel=[channel_name(c) for c in found["channel"]])
+    table = rows.assign(channel=[channel_name(c) for c in rows["channel"]])
     settings = {
         "channel": st.column_config.TextColumn("Channel"),
-        "conversions": bar_column("Conversions", found["conversions"].max(), meaning("conversions")),
+        "conversions": bar_column("Conversions", rows["conversions"].max(), meaning("conversions")),
         "sessions": count_column("Sessions", meaning("sessions")),
         "rate": percent_column("Rate", meaning("conversion_rate"), decimals=2),
     }
-    filters = [(is_filter("channel", c),) for c in found["channel"]]
+    filters = [(is_filter("channel", c),) for c in rows["channel"]]
     grid_with_actions(
         table, "goal-channels", settings, filters, selection, rows=12, where=goals.matching(goal)
     )
@@ -207,18 +215,18 @@ def channels_panel(look: Look) -> None:
 def searches_panel(look: Look) -> None:
     chosen = look.selection(HOUR)
     selection = searches.whole_days(chosen)
-    found = searches.searches(look.rows, selection, LISTED)
-    if found.empty:
+    rows = searches.searches(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing("Nobody searched on the site in this range.", look)
-    table = _with_change(look, selection, found, "term", searches.searches_only)
+    table = _with_change(look, selection, rows, "term", searches.searches_only)
     settings = {
         "term": st.column_config.TextColumn("Term", width=TEXT_WIDTH),
-        "searches": bar_column("Searches", found["searches"].max(), meaning("searches")),
+        "searches": bar_column("Searches", rows["searches"].max(), meaning("searches")),
         **_VISITORS_AND_CHANGE,
     }
     picked = grid(table, "searches", settings, rows=10, select=True)
     if picked is not None:
-        where = (*searches.SEARCHED, Where("search_term", "starts with", str(found["term"][picked])))
+        where = (*searches.SEARCHED, Where("search_term", "starts with", str(rows["term"][picked])))
         actions.requests_button(actions.Requests(selection, where), "open-searches")
     if selection != chosen:
         st.caption("Of whole days (UTC).")
@@ -240,16 +248,16 @@ def downloads_panel(look: Look) -> None:
     def before(rows: Rows, period: Selection) -> pd.Series[int]:
         return searches.downloads_only(rows, period, extensions)
 
-    found = searches.downloads(look.rows, selection, extensions, LISTED)
-    if found.empty:
+    listed = searches.downloads(look.rows, selection, extensions, LISTED)
+    if listed.empty:
         return nothing("No file was downloaded in this range.", look)
-    table = _with_change(look, selection, found, "path", before)
+    table = _with_change(look, selection, listed, "path", before)
     settings = {
         "path": st.column_config.TextColumn("File", width=TEXT_WIDTH),
-        "downloads": bar_column("Downloads", found["downloads"].max(), meaning("downloads")),
+        "downloads": bar_column("Downloads", listed["downloads"].max(), meaning("downloads")),
         **_VISITORS_AND_CHANGE,
     }
-    filters = [(is_filter("path", path),) for path in found["path"]]
+    filters = [(is_filter("path", path),) for path in listed["path"]]
     grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(PEOPLE,))
     return None
 
@@ -257,16 +265,16 @@ def downloads_panel(look: Look) -> None:
 def _with_change(
     look: Look,
     selection: Selection,
-    found: pd.DataFrame,
+    rows: pd.DataFrame,
     by: str,
     figure: Callable[[Rows, Selection], pd.Series[int]],
 ) -> pd.DataFrame:
     """The table of counts by a text, with the same of the period compared with, if there is one."""
-    table = found.assign(**{by: [clipped(shown(text), LISTED) for text in found[by]]})
+    table = rows.assign(**{by: [clipped(shown(text), LISTED) for text in rows[by]]})
     period = look.earlier(selection)
     if period is None:
         return table
-    value = found.columns[1]
-    before = found[by].map(figure(look.rows, period)).fillna(0).astype("int64")
-    changes = [Change(now, then) for now, then in zip(found[value], before, strict=True)]
+    value = rows.columns[1]
+    before = rows[by].map(figure(look.rows, period)).fillna(0).astype("int64")
+    changes = [Change(now, then) for now, then in zip(rows[value], before, strict=True)]
     return table.assign(before=before, change=compared.ratios(changes))

@@ -30,13 +30,13 @@ FORGED = (Where("bot_verified", "=", bots.FORGED),)
 )
 def pretenders_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found = bots.pretenders(look.rows, selection, LISTED)
-    if found.empty:
+    rows = bots.pretenders(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing("Every bot whose operator publishes networks comes from these.")
-    table = found.assign(
-        bot_name=[clipped(shown(name), NAME_SHOWN) for name in found["bot_name"]],
-        network=[name.capitalize() or "Other" for name in found["network"]],
-        as_org=[clipped(shown(name), NAME_SHOWN) for name in found["as_org"]],
+    table = rows.assign(
+        bot_name=[clipped(shown(name), NAME_SHOWN) for name in rows["bot_name"]],
+        network=[name.capitalize() or "Other" for name in rows["network"]],
+        as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
     )[["bot_name", "requests", "addresses", "network", "as_org"]]
     text = st.column_config.TextColumn
     columns = {
@@ -48,7 +48,7 @@ def pretenders_panel(look: Look) -> None:
     }
     picked = grid(table, "pretenders", columns, rows=8, select=True)
     if picked is not None:
-        row = found.iloc[picked]
+        row = rows.iloc[picked]
         where = (*FORGED, Where("bot_name", "=", row["bot_name"]))
         kept = selection.having(is_filter("network", row["network"]), is_filter("as_org", row["as_org"]))
         actions.requests_button(
@@ -65,16 +65,14 @@ def pretenders_panel(look: Look) -> None:
     requests=(Where("disallowed", "=", True),),
 )
 def robots_panel(look: Look) -> None:
-    found = bots.bots(look.rows, look.selection(HOUR))
-    found = (
-        found[found["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED)
-    )
-    if found.empty:
+    rows = bots.bots(look.rows, look.selection(HOUR))
+    rows = rows[rows["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED)
+    if rows.empty:
         return nothing("No bot asked for what robots.txt forbids, or no site names its robots.txt.")
-    table = found.assign(
-        bot_name=[clipped(shown(name), NAME_SHOWN) or "(not named)" for name in found["bot_name"]],
-        bot_verified=[each or "not verifiable" for each in found["bot_verified"]],
-        share=found["disallowed"] / found["requests"],
+    table = rows.assign(
+        bot_name=[clipped(shown(name), NAME_SHOWN) or "(not named)" for name in rows["bot_name"]],
+        bot_verified=[each or "not verifiable" for each in rows["bot_verified"]],
+        share=rows["disallowed"] / rows["requests"],
     )[["bot_name", "disallowed", "share", "robots_txt", "bot_verified"]]
     text = st.column_config.TextColumn
     columns = {

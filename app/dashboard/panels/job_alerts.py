@@ -40,10 +40,10 @@ def show(reader: Reader, filters: Filters) -> None:
     help="Of all sites. An alert that a late line shows to be none goes away again.",
 )
 def alerts_panel(look: Look) -> None:
-    found = [rows for table in TABLES if not (rows := _latest(look.reader, table)).empty]
-    if not found:
+    frames = [rows for table in TABLES if not (rows := _latest(look.reader, table)).empty]
+    if not frames:
         return nothing("No alert was raised.")
-    latest = pd.concat(found).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
+    latest = pd.concat(frames).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
     picked = grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6, select=True)
     if picked is not None:
         address = Where("client_ip", "=", latest["client_ip"].iloc[picked])

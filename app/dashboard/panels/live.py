@@ -114,13 +114,23 @@ def _curve(values: pd.Series) -> str:
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
-    found = live.by_country(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = live.by_country(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing("No visitors in the last hour.", look)
     stacked(
-        look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}", most=TOP,
-        selection=selection, field="country", named=country.name, height=340, zoom=False,
-    )  # fmt: skip
+        look,
+        counts,
+        "country",
+        "visitors",
+        span=span,
+        unit=f"Visitors {bin_words(span.bin_seconds)}",
+        most=TOP,
+        selection=selection,
+        field="country",
+        named=country.name,
+        height=340,
+        zoom=False,
+    )
     return None
 
 
@@ -133,9 +143,9 @@ def _last_hour(look: Look, window: int) -> Span:
 @panel("Where the last hour's visitors are", COUNTRIES, every=LIVE, requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
-    found = live.by_country(look.rows, selection)
-    found = found[found["visitors"] > 0].sort_values("visitors", ascending=False)
-    draw_map(look, found.rename(columns={"visitors": "value"}), selection, "the last hour's visitors")
+    rows = live.by_country(look.rows, selection)
+    rows = rows[rows["visitors"] > 0].sort_values("visitors", ascending=False)
+    draw_map(look, rows.rename(columns={"visitors": "value"}), selection, "the last hour's visitors")
 
 
 @panel(

@@ -35,17 +35,26 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel("Requests by kind of network", TABLE, requests=(Where("network", "is not null"),))
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    found = networks.over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = networks.over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing("No request from a network of the lists in this range.", look)
     stacked(
-        look, found, "network", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
-        selection=selection, field="network", named=str.capitalize,
+        look,
+        counts,
+        "network",
+        "requests",
+        span=span,
+        unit=f"Requests {bin_words(span.bin_seconds)}",
+        selection=selection,
+        field="network",
+        named=str.capitalize,
         before=compared.over_time(
-            look, compared.whole_hours(look, selection), span,
+            look,
+            compared.whole_hours(look, selection),
+            span,
             lambda each: networks.over_time(look.rows, each, span.bin_seconds),
         ),
-    )  # fmt: skip
+    )
     return None
 
 
@@ -58,13 +67,13 @@ def time_panel(look: Look) -> None:
 )
 def table_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found = networks.networks(look.rows, selection, LISTED)
-    if found.empty:
+    rows = networks.networks(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing(look=look)
-    table = found.assign(
-        network=[name.capitalize() or "Other" for name in found["network"]],
-        as_org=[clipped(shown(name), NAME_SHOWN) for name in found["as_org"]],
-        change=compared.ratios(compared.of_rows(look, found, selection, networks.COUNTED)),
+    table = rows.assign(
+        network=[name.capitalize() or "Other" for name in rows["network"]],
+        as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
+        change=compared.ratios(compared.of_rows(look, rows, selection, networks.COUNTED)),
     )[["network", "as_org", "requests", "change", "visitors", "pageviews"]]
     text = st.column_config.TextColumn
     columns = {
@@ -77,7 +86,7 @@ def table_panel(look: Look) -> None:
     }
     filters = [
         (is_filter("network", network), is_filter("as_org", organisation))
-        for network, organisation in zip(found["network"], found["as_org"], strict=True)
+        for network, organisation in zip(rows["network"], rows["as_org"], strict=True)
     ]
     grid_with_actions(table, "networks", columns, filters, selection, rows=12)
     return None
@@ -92,13 +101,13 @@ def table_panel(look: Look) -> None:
 )
 def cities_panel(look: Look) -> None:
     selection = look.selection()
-    found = networks.cities(look.rows, selection, LISTED)
-    if found.empty:
+    rows = networks.cities(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing("No city is known: set city_database.")
-    table = found.assign(
-        city=[clipped(shown(name), NAME_SHOWN) for name in found["city"]],
-        region=[clipped(shown(name), NAME_SHOWN) for name in found["region"]],
-        country=[country.name(code) for code in found["country"]],
+    table = rows.assign(
+        city=[clipped(shown(name), NAME_SHOWN) for name in rows["city"]],
+        region=[clipped(shown(name), NAME_SHOWN) for name in rows["region"]],
+        country=[country.name(code) for code in rows["country"]],
     )[["city", "region", "country", "visitors", "requests"]]
     text = st.column_config.TextColumn
     columns = {
@@ -110,7 +119,7 @@ def cities_panel(look: Look) -> None:
     }
     filters = [
         (is_filter("city", city), is_filter("country", code))
-        for city, code in zip(found["city"], found["country"], strict=True)
+        for city, code in zip(rows["city"], rows["country"], strict=True)
     ]
     grid_with_actions(table, "cities", columns, filters, selection, rows=12, where=(silver.PEOPLE,))
     return None

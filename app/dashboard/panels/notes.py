@@ -33,19 +33,19 @@ CAUSES = {
 )
 def notes_panel(look: Look) -> None:
     selection = look.selection()
-    found = notes.notes(look.rows, look.filters.site, selection.start, selection.end)
-    found = found.iloc[::-1].reset_index(drop=True)
+    listed = notes.notes(look.rows, look.filters.site, selection.start, selection.end)
+    listed = listed.iloc[::-1].reset_index(drop=True)
     home = noting.home_to_write(look.reader)
     if home is not None:
         _form(look, home)
-    if found.empty:
+    if listed.empty:
         return nothing("No note in this range.")
     table = pd.DataFrame(
         {
-            "time": look.wall(found["time"]),
-            "site": [shown(v) or ALL_SITES for v in found["site"]],
-            "text": [clipped(shown(v), TEXT_SHOWN) for v in found["text"]],
-            "cause": [CAUSES.get(v, v) for v in found["cause"]],
+            "time": look.wall(listed["time"]),
+            "site": [shown(v) or ALL_SITES for v in listed["site"]],
+            "text": [clipped(shown(v), TEXT_SHOWN) for v in listed["text"]],
+            "cause": [CAUSES.get(v, v) for v in listed["cause"]],
         }
     )
     columns = {
@@ -56,7 +56,7 @@ def notes_panel(look: Look) -> None:
     }
     picked = grid(table, "notes", columns, rows=8, select=home is not None)
     if picked is not None and home is not None:
-        _remover(home, found.iloc[picked])
+        _remover(home, listed.iloc[picked])
     return None
 
 

@@ -24,15 +24,15 @@ NEWEST = 100
 
 
 def page(reader: Reader, filters: Filters) -> None:
-    found = data.others(reader)
-    if not found:
+    packages = data.others(reader)
+    if not packages:
         nothing("No installed package declares a table.")
         return
-    names = {table.replace("/", "."): table for table in found}
+    names = {table.replace("/", "."): table for table in packages}
     chosen = st.selectbox("Table", list(names), key="other-table", bind="query-params", width=360)
     table = names[chosen]
     contract = data.contract(reader, table)
-    st.caption(plain(f"{contract.properties.get('about', '')} Declared by the package {found[table]}."))
+    st.caption(plain(f"{contract.properties.get('about', '')} Declared by the package {packages[table]}."))
     counts = contract.names("counts")
     if counts and contract.properties.get("time"):
         count = st.segmented_control("Count", counts, key="other-count", default=counts[0], required=True)
@@ -61,11 +61,11 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
             bins = Bins(span.bin_seconds)
         columns: Columns = {"bin": bins.of(time), "site": "site", count: total(count)}
         where = look.filters.where(time, span)
-        found = look.rows(query(table, columns, where, group_by=["bin", "site"]))
-        if found.empty:
+        counts = look.rows(query(table, columns, where, group_by=["bin", "site"]))
+        if counts.empty:
             return nothing(look=look)
-        found = in_utc(found, bins).assign(site=[shown(site) for site in found["site"]])
-        kept, names = basic.top_series(found, "site", count, TOP_SITES)
+        counts = in_utc(counts, bins).assign(site=[shown(site) for site in counts["site"]])
+        kept, names = basic.top_series(counts, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
         start, end = look.start_of(span), look.end_of(span)
         full = every_bin(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
@@ -73,7 +73,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         long["bin"] = look.wall(long["bin"])
         timechart.over_time(
             look, long, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds, part=f"-{table}"
-        )  # fmt: skip
+        )
         return None
 
     title = f"{count[:1].upper()}{count[1:]}"
@@ -89,13 +89,13 @@ def _top_panel(
         where = look.filters.where(time, look.span(look.window(table)))
         columns = {column: column} | {name: total(name) for name in counts}
         order = [f"-{counts[0]}", column]
-        found = look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES))
-        if found.empty:
+        values = look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES))
+        if values.empty:
             return nothing(look=look)
-        found[column] = [shown(value) for value in found[column]]
+        values[column] = [shown(value) for value in values[column]]
         named = {column: st.column_config.TextColumn(column)} | {name: count_column(name) for name in counts}
-        named[counts[0]] = bar_column(counts[0], found[counts[0]].max())
-        grid(found, f"top-{table}-{column}", named, rows=10)
+        named[counts[0]] = bar_column(counts[0], values[counts[0]].max())
+        grid(values, f"top-{table}-{column}", named, rows=10)
         return None
 
     top_values.__name__ = top_values.__qualname__ = f"top_{column}"
@@ -110,17 +110,17 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
     def newest_rows(look: Look) -> None:
         sites = look.filters.sites() if "site" in columns else ()
         order = [f"-{time}"] if time else []
-        found = look.rows(query(table, columns, sites, order_by=order, limit=NEWEST))
-        if found.empty:
+        rows = look.rows(query(table, columns, sites, order_by=order, limit=NEWEST))
+        if rows.empty:
             return nothing(look=look)
         named: dict[str, object] = {name: count_column(name) for name in contract.names("counts")}
         for name in columns:
-            if isinstance(found[name].dtype, pd.DatetimeTZDtype):
-                found[name] = look.wall(found[name])
+            if isinstance(rows[name].dtype, pd.DatetimeTZDtype):
+                rows[name] = look.wall(rows[name])
                 named[name] = time_column(name, look.filters.zone)
-            elif found[name].dtype == object:
-                found[name] = [shown(value) for value in found[name]]
-        grid(found, f"newest-{table}", named, rows=12)
+            elif rows[name].dtype == object:
+                rows[name] = [shown(value) for value in rows[name]]
+        grid(rows, f"newest-{table}", named, rows=12)
         return None
 
     return panel("Newest rows", table, help=_help(contract, *columns))(newest_rows)

@@ -97,16 +97,23 @@ def summary_panel(look: Look) -> None:
                 more = OPEN
             with st.container(key=f"tile-{'on' if figure.name == chosen else figure.name}", gap=None):
                 compared.metric(
-                    figure.label, change, figure.text(change.now), figure.better, meaning(figure.name) + more,
+                    figure.label,
+                    change,
+                    figure.text(change.now),
+                    figure.better,
+                    meaning(figure.name) + more,
                     share=figure.name == "bounce_rate",
-                )  # fmt: skip
+                )
                 also(figure.name)
                 st.button(
-                    f"Show {figure.label.lower()} over time", key=f"show-{figure.name}", type="tertiary",
-                    on_click=actions.show_chart, args=(figure.name,),
-                )  # fmt: skip
+                    f"Show {figure.label.lower()} over time",
+                    key=f"show-{figure.name}",
+                    type="tertiary",
+                    on_click=actions.show_chart,
+                    args=(figure.name,),
+                )
     with st.container(horizontal=True, vertical_alignment="center", key="compared"):
-        st.caption(compared.said_of(look, selection), width="stretch")
+        st.caption(compared.period_text(look, selection), width="stretch")
         query_button(look, "overview")
 
 
@@ -115,71 +122,99 @@ def chart_panel(look: Look) -> None:
     span, selection, figure = look.span(), look.selection(), chosen_figure()
 
     def counted(each: Selection) -> pd.DataFrame:
-        found = overview.figure_over_time(look.rows, each, span.bin_seconds, figure.name)
-        return found.assign(**{figure.name: found[figure.name] * figure.times})
+        counts = overview.figure_over_time(look.rows, each, span.bin_seconds, figure.name)
+        return counts.assign(**{figure.name: counts[figure.name] * figure.times})
 
-    found = counted(selection)
-    if found.empty:
+    values = counted(selection)
+    if values.empty:
         return nothing(look=look)
     moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name))
     before = compared.over_time(look, selection, span, counted)
     timechart(
-        look, found, {figure.name: figure.label}, span=span, before=before, height=CHART_HEIGHT,
-        unit=f"{figure.unit or figure.label} {bin_words(span.bin_seconds)}", number=figure.number,
-        selection=selection, kept={figure.label: ((), figure.where)}, sums=not figure.unit,
-    )  # fmt: skip
+        look,
+        values,
+        {figure.name: figure.label},
+        span=span,
+        before=before,
+        height=CHART_HEIGHT,
+        unit=f"{figure.unit or figure.label} {bin_words(span.bin_seconds)}",
+        number=figure.number,
+        selection=selection,
+        kept={figure.label: ((), figure.where)},
+        sums=not figure.unit,
+    )
     return None
 
 
 @panel("Top pages", "gold/pages", requests=VIEWS, figure="pages")
 def pages_panel(look: Look) -> None:
-    found = pages.pages(look.rows, look.selection(), limit=LISTED)
+    rows = pages.pages(look.rows, look.selection(), limit=LISTED)
     toplist(
-        look, found, "path", "pageviews", heading="Pageviews", whole=Whole("Pages", all_pages),
+        look,
+        rows,
+        "path",
+        "pageviews",
+        heading="Pageviews",
+        whole=Whole("Pages", all_pages),
         counted=pages.COUNTED,
-    )  # fmt: skip
+    )
 
 
 def all_pages(look: Look) -> None:
     selection = look.selection()
-    found = pages.pages(look.rows, selection, limit=LISTED)
-    table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
-    table.insert(2, "change", compared.ratios(compared.of_rows(look, found, selection, pages.COUNTED)))
+    rows = pages.pages(look.rows, selection, limit=LISTED)
+    table = rows.assign(path=[clipped(shown(p), PATH_SHOWN) for p in rows["path"]])
+    table.insert(2, "change", compared.ratios(compared.of_rows(look, rows, selection, pages.COUNTED)))
     columns = {
         "path": st.column_config.TextColumn("Path", width="large"),
-        "pageviews": bar_column("Pageviews", found["pageviews"].max()),
+        "pageviews": bar_column("Pageviews", rows["pageviews"].max()),
         "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
     }
-    filters = [(is_filter("path", p),) for p in found["path"]]
+    filters = [(is_filter("path", p),) for p in rows["path"]]
     grid_with_actions(table, "all-pages", columns, filters, selection, rows=14, where=VIEWS)
 
 
 @panel("Top sources", SESSIONS, requests=VIEWS, figure="sources")
 def sources_panel(look: Look) -> None:
-    found = sources.sources(look.rows, look.selection(), ["source"], LISTED)
+    rows = sources.sources(look.rows, look.selection(), ["source"], LISTED)
     toplist(
-        look, found, "source", "sessions", heading="Sessions", named=lambda s: s or "Direct / none",
+        look,
+        rows,
+        "source",
+        "sessions",
+        heading="Sessions",
+        named=lambda s: s or "Direct / none",
         counted=sources.counted(["source"]),
-    )  # fmt: skip
+    )
 
 
 @panel("Top countries", AUDIENCE, requests=PEOPLE, figure="countries")
 def countries_panel(look: Look) -> None:
-    found = countries.countries(look.rows, look.selection())
+    rows = countries.countries(look.rows, look.selection())
     toplist(
-        look, found[found["visitors"] > 0], "country", "visitors", heading="Visitors", named=country.name,
+        look,
+        rows[rows["visitors"] > 0],
+        "country",
+        "visitors",
+        heading="Visitors",
+        named=country.name,
         counted=countries.counted("country"),
-    )  # fmt: skip
+    )
 
 
 @panel("Devices", AUDIENCE, requests=PEOPLE, figure="devices")
 def devices_panel(look: Look) -> None:
-    found = countries.audience(look.rows, look.selection(), "device")
+    rows = countries.audience(look.rows, look.selection(), "device")
     toplist(
-        look, found[found["visitors"] > 0], "device", "visitors", heading="Visitors", named=device_name,
+        look,
+        rows[rows["visitors"] > 0],
+        "device",
+        "visitors",
+        heading="Visitors",
+        named=device_name,
         counted=countries.counted("device"),
-    )  # fmt: skip
+    )
 
 
 def device_name(value: str) -> str:
@@ -198,8 +233,8 @@ def moved_panel(look: Look) -> None:
     if period is None:
         return nothing("Nothing to compare with.")
     metric = EXPLAINED.get(figure.name, figure.name)
-    found = explain.explain(look.rows, metric, selection, period, quick=True)
-    if found.change and found.rows.empty:
+    explained = explain.explain(look.rows, metric, selection, period, quick=True)
+    if explained.change and explained.rows.empty:
         return nothing("Tables of full hours have no parts of this change: press What moved above.")
-    moved.draw(look, found, "moved", MOST_MOVED)
+    moved.draw(look, explained, "moved", MOST_MOVED)
     return None

@@ -49,40 +49,40 @@ def page(reader: Reader, filters: Filters) -> None:
 def pages_panel(look: Look) -> None:
     selection = look.selection()
     if look.reader.version(SESSIONS) is None:
-        found = pages.pages(look.rows, selection, LISTED)
+        rows = pages.pages(look.rows, selection, LISTED)
     else:
-        found = pages.with_sessions(look.rows, selection, LISTED)
-    if found.empty:
+        rows = pages.with_sessions(look.rows, selection, LISTED)
+    if rows.empty:
         return nothing(look=look)
-    table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
-    table.insert(2, "change", compared.ratios(compared.of_rows(look, found, selection, pages.COUNTED)))
+    table = rows.assign(path=[clipped(shown(p), PATH_SHOWN) for p in rows["path"]])
+    table.insert(2, "change", compared.ratios(compared.of_rows(look, rows, selection, pages.COUNTED)))
     if "bounces" in table:
         table["bounced"] = (table.pop("bounces") / table["entries"].where(table["entries"] > 0)).round(3)
     settings = {
         "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "pageviews": bar_column("Pageviews", found["pageviews"].max()),
+        "pageviews": bar_column("Pageviews", rows["pageviews"].max()),
         "change": compared.column(look, selection),
         "visitors": count_column("Visitors", meaning("visitors")),
         "entries": count_column("Entries", meaning("entries")),
         "exits": count_column("Exits", meaning("exits")),
         "bounced": percent_column("Bounced", "Of the sessions that began here, those with no second page."),
     }
-    filters = [(is_filter("path", p),) for p in found["path"]]
+    filters = [(is_filter("path", p),) for p in rows["path"]]
     grid_with_actions(table, "pages", settings, filters, selection, rows=14, where=VIEWS)
     return None
 
 
 def _ends(look: Look, column: str, heading: str) -> None:
     selection = look.selection()
-    found = sessions.by(look.rows, selection, column, LISTED)
-    if found.empty:
+    rows = sessions.by(look.rows, selection, column, LISTED)
+    if rows.empty:
         return nothing(look=look)
     table = pd.DataFrame(
         {
-            "page": [clipped(shown(p), PATH_SHOWN) for p in found[column]],
-            "sessions": found["sessions"],
-            "change": compared.ratios(compared.of_rows(look, found, selection, sessions.counted(column))),
-            "bounced": (found["bounces"] / found["sessions"]).round(3),
+            "page": [clipped(shown(p), PATH_SHOWN) for p in rows[column]],
+            "sessions": rows["sessions"],
+            "change": compared.ratios(compared.of_rows(look, rows, selection, sessions.counted(column))),
+            "bounced": (rows["bounces"] / rows["sessions"]).round(3),
         }
     )
     settings = {
@@ -92,7 +92,7 @@ def _ends(look: Look, column: str, heading: str) -> None:
         "bounced": percent_column("Bounced"),
     }
     field = "entry_page" if column == "entry_page" else "path"
-    filters = [(is_filter(field, p),) for p in found[column]]
+    filters = [(is_filter(field, p),) for p in rows[column]]
     grid_with_actions(table, f"sessions-{column.replace('_', '-')}s", settings, filters, selection, rows=8)
     return None
 
@@ -123,13 +123,20 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     def counted(each: Selection) -> pd.DataFrame:
         return overview.over_time(look.rows, each, span.bin_seconds, visitors=False)
 
-    found = counted(selection)
-    if found.empty:
+    counts = counted(selection)
+    if counts.empty:
         return nothing(look=look)
     moved.offer(look, selection, next(iter(names)))
     before = compared.over_time(look, selection, span, counted)
     timechart(
-        look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,
-        selection=selection, before=before,
-    )  # fmt: skip
+        look,
+        counts,
+        names,
+        span=span,
+        unit=f"{unit} {bin_words(span.bin_seconds)}",
+        kind="area",
+        number=form,
+        selection=selection,
+        before=before,
+    )
     return None

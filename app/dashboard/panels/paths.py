@@ -17,7 +17,7 @@ from tidemark.figures.text import clipped, plain, shown
 from .. import data
 from ..charts import basic, flow
 from ..controls import actions
-from ..controls.compared import said_of
+from ..controls.compared import period_text
 from ..controls.grid import bar_column, count_column, grid, percent_column
 from ..controls.suggested import suggested_pages
 from ..filters import Filters
@@ -38,7 +38,7 @@ def page(reader: Reader, filters: Filters) -> None:
         st.segmented_control(
             "Direction", (ENTRY, FROM, BACK), key="direction", required=True, bind="query-params"
         )
-        # Drawn even where it is not used: only a widget that is there gets what a click sets into the address.
+        # Drawn even if it is not used: only an existing widget gets the value that a click sets in the address.
         known = st.session_state.get("start")
         options = list(
             dict.fromkeys((*([known] if known else []), *suggested_pages(reader, filters, SUGGESTED)))
@@ -56,9 +56,11 @@ def page(reader: Reader, filters: Filters) -> None:
             help="Paths begin at its first occurrence in a session. An asterisk stands for any characters.",
         )
         st.toggle(
-            "Fold folders", key=FOLDED, bind="query-params",
+            "Fold folders",
+            key=FOLDED,
+            bind="query-params",
             help="All pages of a folder are one, such as /products/*, so that less is left to the others.",
-        )  # fmt: skip
+        )
     if _direction() != ENTRY and not _start():
         st.text("Choose the page at which the paths begin or end.")
         return
@@ -71,8 +73,8 @@ def _direction() -> str:
 
 def _start() -> str | None:
     """The page at which paths begin; None at the entry."""
-    found = st.session_state.get("start")
-    return None if _direction() == ENTRY or not found else str(found)
+    chosen = st.session_state.get("start")
+    return None if _direction() == ENTRY or not chosen else str(chosen)
 
 
 def _folded() -> bool:
@@ -89,9 +91,11 @@ def _counted(look: Look, selection: Selection, shown_pages: int = paths.SHOWN) -
     start, backward, folded = _start(), _direction() == BACK, _folded()
     key = f"paths {selection} {start} {backward} {folded} {shown_pages}"
     return data.remembered(
-        look.reader, TABLES, key,
+        look.reader,
+        TABLES,
+        key,
         lambda rows: paths.paths(rows, selection, start, backward=backward, shown=shown_pages, folded=folded),
-    )  # fmt: skip
+    )
 
 
 def _begin_at(marks: list[dict[str, Any]]) -> None:
@@ -108,32 +112,32 @@ def _begin_at(marks: list[dict[str, Any]]) -> None:
 @panel("Flow", STEPS, SESSIONS, every=SELDOM, help=meaning("paths"), requests=VIEWS, query=_sql)
 def flow_panel(look: Look) -> None:
     selection = look.selection()
-    found = _counted(look, selection)
-    number = int(found.levels[0]["count"].sum()) if len(found.levels[0]) else 0
+    walked = _counted(look, selection)
+    number = int(walked.levels[0]["count"].sum()) if len(walked.levels[0]) else 0
     if not number:
         return nothing(look=look)
     backward = _direction() == BACK
     way = "back from" if backward else "from"
     where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)
     st.caption(plain(f"{number:,} sessions {way} {where}. A click on a page makes it the start."))
-    words = flow.described(found, backward=backward)
+    words = flow.described(walked, backward=backward)
     with st.container(key="flow-chart"):
-        basic.draw(flow.flow(found, backward=backward), look.key, words, _begin_at)
+        basic.draw(flow.flow(walked, backward=backward), look.key, words, _begin_at)
     with (unfolded := st.expander("As a table", key="paths-table", on_change="rerun")):
         # The earlier period is only read for somebody who looks at it.
         period = look.earlier(selection) if unfolded.open else None
-        _table(look, found, period, backward=backward)
+        _table(look, walked, period, backward=backward)
         if period is not None:
-            st.caption(said_of(look, selection))
+            st.caption(period_text(look, selection))
     return None
 
 
-def _table(look: Look, found: Paths, period: Selection | None, *, backward: bool) -> None:
+def _table(look: Look, walked: Paths, period: Selection | None, *, backward: bool) -> None:
     before = None if period is None else _counted(look, period, shown_pages=1000)
-    went = found.links.groupby(["level", "source"])["count"].sum()
-    left = found.links[found.links["target"] == LEFT].set_index(["level", "source"])["count"]
+    went = walked.links.groupby(["level", "source"])["count"].sum()
+    left = walked.links[walked.links["target"] == LEFT].set_index(["level", "source"])["count"]
     rows = []
-    for level, sheet in enumerate(found.levels):
+    for level, sheet in enumerate(walked.levels):
         total = int(sheet["count"].sum())
         was = {} if before is None else dict(before.levels[level].itertuples(index=False, name=None))
         every = sum(was.values())

@@ -35,7 +35,7 @@ THRESHOLD = 0.5
 # A page's quantiles say little of fewer requests.
 LEAST = 10
 LISTED = 300
-# An hour is slow if its p95 is so many times that of the page's other hours.
+# An hour is slow if its p95 is at least this multiple of that of the page's other hours.
 TIMES = 2.0
 SLOW_SHOWN = 50
 # A row of the heat map where shorter durations are left out.
@@ -86,8 +86,8 @@ def summary_panel(look: Look) -> None:
         score = latency.apdex(look.rows, each, threshold)
         return asdict(latency.latency(look.rows, each)) | {"apdex": score}
 
-    found = compared.tiles(look, selection, figures, SUMMARY, place)
-    if not found["timed"]:
+    figures_shown = compared.tiles(look, selection, figures, SUMMARY, place)
+    if not figures_shown["timed"]:
         nothing(UNTIMED, look)
 
 
@@ -97,8 +97,12 @@ def _threshold(look: Look) -> float:
     st.session_state.setdefault("apdex", declared)
     chosen: float = st.select_slider(
         "T of the Apdex: requests of at most this long satisfy",
-        sorted({*THRESHOLDS, declared}), format_func=took, key="apdex", bind="query-params", width=420,
-    )  # fmt: skip
+        sorted({*THRESHOLDS, declared}),
+        format_func=took,
+        key="apdex",
+        bind="query-params",
+        width=420,
+    )
     return chosen
 
 
@@ -116,27 +120,35 @@ def quantiles_panel(look: Look) -> None:
         times = latency.over_time(look.rows, each, span.bin_seconds)
         return times.assign(**{name: times[name] * 1000 for name in ("p50", "p95", "p99")})
 
-    found = millis(selection)
-    if found.empty:
+    quantiles = millis(selection)
+    if quantiles.empty:
         return nothing(UNTIMED, look)
     before = compared.over_time(look, compared.whole_hours(look, selection), span, millis)
     timechart(
-        look, found, {"p50": "p50", "p95": "p95", "p99": "p99"}, span=span, unit="Milliseconds", number=",.1f",
-        selection=selection, kept=dict.fromkeys(("p50", "p95", "p99"), ((), TIMED)), sums=False, before=before,
-    )  # fmt: skip
+        look,
+        quantiles,
+        {"p50": "p50", "p95": "p95", "p99": "p99"},
+        span=span,
+        unit="Milliseconds",
+        number=",.1f",
+        selection=selection,
+        kept=dict.fromkeys(("p50", "p95", "p99"), ((), TIMED)),
+        sums=False,
+        before=before,
+    )
     return None
 
 
 @panel("Requests by time and latency", LATENCY, requests=TIMED)
 def heat_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    found = latency.heat(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    cells = latency.heat(look.rows, selection, span.bin_seconds)
+    if cells.empty:
         return nothing(UNTIMED, look)
-    found["when"] = look.wall(found["bin"]).dt.strftime("%m-%d %H:%M")
-    bounds = latency.rows_of(found)
+    cells["when"] = look.wall(cells["bin"]).dt.strftime("%m-%d %H:%M")
+    bounds = latency.rows_of(cells)
     names = {low: f"{took(low)} – {took(high)}" for low, high in bounds}
-    found["took"] = found["low"].map(names)
+    cells["took"] = cells["low"].map(names)
     ranges = list(names.values())
     if len(bounds) > 1 and bounds[-1][1] < bounds[-2][0]:
         ranges.insert(-1, GAP)
@@ -146,11 +158,20 @@ def heat_panel(look: Look) -> None:
     )
     noted["x"] = pd.to_datetime(noted["bin"]).dt.strftime("%m-%d %H:%M")
     chart = heat.heat(
-        found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",
-        rows=ranges, columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
-        height=max(180, 26 * len(ranges) + 80), notes=noted, pick=True,
-    )  # fmt: skip
-    listed = found.sort_values(["bin", "low"], ascending=False, ignore_index=True)
+        cells,
+        "when",
+        "took",
+        "requests",
+        x_title=f"Time ({look.filters.zone})",
+        y_title="",
+        unit="Requests",
+        rows=ranges,
+        columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
+        height=max(180, 26 * len(ranges) + 80),
+        notes=noted,
+        pick=True,
+    )
+    listed = cells.sort_values(["bin", "low"], ascending=False, ignore_index=True)
 
     def opens(row: int) -> actions.Requests:
         start, low, high = listed["bin"][row], listed["low"][row], listed["high"][row]
@@ -165,7 +186,7 @@ def heat_panel(look: Look) -> None:
         "requests": count_column("Requests"),
     }
     marks = [{"x": when, "y": took} for when, took in zip(listed["when"], listed["took"], strict=True)]
-    most = found.iloc[int(found["requests"].argmax())]
+    most = cells.iloc[int(cells["requests"].argmax())]
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
     words += note_words(noted)
     chartdata.draw(look, chart, words, listed[list(columns)], columns, marks, opens)
@@ -186,22 +207,24 @@ def took_column(label: str, help: str | None = None) -> Written:
 )
 def slow_panel(look: Look) -> None:
     selection = look.selection()
-    found = data.remembered(
-        look.reader, COUNTED, f"slow hours {selection}",
+    slow = data.remembered(
+        look.reader,
+        COUNTED,
+        f"slow hours {selection}",
         lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
-    )  # fmt: skip
-    if found.empty:
+    )
+    if slow.empty:
         return nothing("No page was slower in one hour than in its others.", look)
-    found = found.head(SLOW_SHOWN)
+    slow = slow.head(SLOW_SHOWN)
     table = pd.DataFrame(
         {
-            "page": [clipped(shown(p), LISTED) for p in found["path"]],
-            "p95": found["p95"],
-            "usual": found["usual"],
-            "times": found["times"],
-            "bin": look.wall(found["bin"]),
-            "hours": found["hours"],
-            "timed": found["timed"],
+            "page": [clipped(shown(p), LISTED) for p in slow["path"]],
+            "p95": slow["p95"],
+            "usual": slow["usual"],
+            "times": slow["times"],
+            "bin": look.wall(slow["bin"]),
+            "hours": slow["hours"],
+            "timed": slow["timed"],
         }
     )
     settings = {
@@ -215,7 +238,7 @@ def slow_panel(look: Look) -> None:
         "hours": count_column("Slow hours"),
         "timed": count_column("Requests then"),
     }
-    filters = [(path_filter(p),) for p in found["path"]]
+    filters = [(path_filter(p),) for p in slow["path"]]
     grid_with_actions(table, "slower", settings, filters, selection, rows=6, where=latency.SERVED)
     return None
 
@@ -233,21 +256,21 @@ def pages_panel(look: Look) -> None:
     period = look.earlier(whole)
 
     def counted(rows: Rows) -> tuple[pd.DataFrame, list[Change]]:
-        found = latency.slowest_pages(rows, selection, least=LEAST, limit=LISTED)
-        return found, latency.p95_changes(rows, found, whole, period)
+        slowest = latency.slowest_pages(rows, selection, least=LEAST, limit=LISTED)
+        return slowest, latency.p95_changes(rows, slowest, whole, period)
 
     key = f"slowest {selection} {whole} {period}"
-    found, changes = data.remembered(look.reader, COUNTED, key, counted)
-    if found.empty:
+    listed, changes = data.remembered(look.reader, COUNTED, key, counted)
+    if listed.empty:
         return nothing(f"No page has {LEAST} requests with a duration in this range.", look)
     table = pd.DataFrame(
         {
-            "path": [clipped(shown(p), LISTED) for p in found["path"]],
-            "p95": found["p95"],
+            "path": [clipped(shown(p), LISTED) for p in listed["path"]],
+            "p95": listed["p95"],
             "change": compared.ratios(changes),
-            "p50": found["p50"],
-            "p99": found["p99"],
-            "timed": found["timed"],
+            "p50": listed["p50"],
+            "p99": listed["p99"],
+            "timed": listed["timed"],
         }
     )
     settings = {
@@ -258,6 +281,6 @@ def pages_panel(look: Look) -> None:
         "p99": took_column("p99"),
         "timed": count_column("Requests"),
     }
-    filters = [(path_filter(p),) for p in found["path"]]
+    filters = [(path_filter(p),) for p in listed["path"]]
     grid_with_actions(table, "slowest", settings, filters, selection, rows=10, where=latency.SERVED)
     return None

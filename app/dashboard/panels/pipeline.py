@@ -62,13 +62,13 @@ COLUMNS = [
 
 @panel("Flows, at their last batch", PROGRESS, ACCOUNTS, every=LIVE)
 def flows_panel(look: Look) -> None:
-    found = last_batches(look)
-    if found.empty:
+    batches = last_batches(look)
+    if batches.empty:
         return nothing("No batch has been recorded yet.")
     sums = _sums(look)
     # A flow that has committed nothing for this long while lines wait is stuck.
     stale = data.contract(look.reader, PROGRESS).number("stale_seconds")
-    rows: Iterable[Any] = found.itertuples(index=False)
+    rows: Iterable[Any] = batches.itertuples(index=False)
     for row in rows:
         silent = (look.now - row.recorded_at).total_seconds()
         stuck = stale is not None and silent > stale and (row.lag or 0) > 0
@@ -98,8 +98,8 @@ def _sums(look: Look) -> dict[str, tuple[int, int]]:
     if look.reader.version(ACCOUNTS) is None:
         return {}
     columns: Columns = {"flow": "flow", "late": total("late"), "rejected": total("rejected")}
-    found = look.rows(query(ACCOUNTS, columns, group_by=["flow"]))
-    return {flow: (int(late), int(rejected)) for flow, late, rejected in found.itertuples(index=False)}
+    sums = look.rows(query(ACCOUNTS, columns, group_by=["flow"]))
+    return {flow: (int(late), int(rejected)) for flow, late, rejected in sums.itertuples(index=False)}
 
 
 def _seconds(value: float | None) -> str:
@@ -111,52 +111,55 @@ def _seconds(value: float | None) -> str:
 def _history_panel(column: str, title: str, unit: str, form: str) -> Callable[[Reader, Filters], None]:
     def body(look: Look) -> None:
         columns: Columns = {"series": "flow", "value": greatest(column)}
-        span, found = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
-        if found.empty:
+        span, values = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
+        if values.empty:
             return nothing(look=look)
-        found = found.dropna(subset=["value"]).sort_values("bin")
-        found = found.assign(bin=look.wall(found["bin"]), series=[shown(s) for s in found["series"]])
-        series = sorted(set(found["series"]), reverse=True)
+        values = values.dropna(subset=["value"]).sort_values("bin")
+        values = values.assign(bin=look.wall(values["bin"]), series=[shown(s) for s in values["series"]])
+        series = sorted(set(values["series"]), reverse=True)
         over_time(
-            look, found, unit=unit, series=series, number=form, height=230, bin_seconds=span.bin_seconds
-        )  # fmt: skip
+            look, values, unit=unit, series=series, number=form, height=230, bin_seconds=span.bin_seconds
+        )
         return None
 
     body.__name__ = body.__qualname__ = f"{column}_panel"
     return panel(title, PROGRESS, help="The greatest value in each time bin.")(body)
 
 
-# Tables that are made together are named one by one up to so many.
+# Up to this many tables that are filled together are listed by name.
 _MANY = 4
 WHOLE = "Every table has its whole history."
 HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
 
 
 @panel(
-    "Backfills", data.INVENTORY,
-    help="Tables that were new to a home with history, or have a new column; and tables that are made anew because the"
+    "Backfills",
+    data.INVENTORY,
+    help="Tables that were new to a home with history, or have a new column; and tables that are recomputed because the"
     " own hosts or trusted proxies of a site have changed.",
-)  # fmt: skip
+)
 def backfills_panel(look: Look) -> None:
     columns = ["table", "complete", "done", "total"]
-    found = if_any(look.rows, query(data.INVENTORY, columns, order_by=["table"]))
-    if found.empty:
+    states = if_any(look.rows, query(data.INVENTORY, columns, order_by=["table"]))
+    if states.empty:
         return nothing(WHOLE)
-    complete = found["complete"].astype(bool)
-    lacking, anew = found[~complete], found[complete & found["done"].notna()]
-    if lacking.empty and anew.empty:
+    complete = states["complete"].astype(bool)
+    lacking, recomputed = states[~complete], states[complete & states["done"].notna()]
+    if lacking.empty and recomputed.empty:
         return nothing(WHOLE)
     for table, _, done, parts in lacking.itertuples(index=False):
         if pd.isna(parts):
             st.text(f"{shown(table)} is incomplete: its backfill has not begun.")
         else:
             _progress(f"{shown(table)} is incomplete", done, parts)
-    if len(anew):
-        ready = int((anew["done"] == anew["total"]).sum())
+    if len(recomputed):
+        ready = int((recomputed["done"] == recomputed["total"]).sum())
         st.text(f"Changed settings of sites are being applied to history. Tables made so far: {ready}.")
-    groups: Iterable[Any] = anew[anew["done"] < anew["total"]].groupby(["done", "total"])["table"]
-    for (done, parts), made in groups:
-        _progress(shown(", ".join(made)) if len(made) < _MANY else f"{len(made)} tables", done, parts)
+    groups: Iterable[Any] = recomputed[recomputed["done"] < recomputed["total"]].groupby(["done", "total"])[
+        "table"
+    ]
+    for (done, parts), names in groups:
+        _progress(shown(", ".join(names)) if len(names) < _MANY else f"{len(names)} tables", done, parts)
     return None
 
 
@@ -167,20 +170,20 @@ def _progress(what: str, done: float, parts: float) -> None:
 @panel("Late and rejected lines", ACCOUNTS)
 def counts_panel(look: Look) -> None:
     names = {"late": "Late", "rejected": "Rejected"}
-    span, found = processed.binned(look, ACCOUNTS, "committed_at", {c: total(c) for c in names})
-    if found.empty:
+    span, counts = processed.binned(look, ACCOUNTS, "committed_at", {c: total(c) for c in names})
+    if counts.empty:
         return nothing(look=look)
-    processed.bars(look, span, found, names, "Lines", height=230)
+    processed.bars(look, span, counts, names, "Lines", height=230)
     return None
 
 
 @panel("Latest batches", PROGRESS)
 def batches_panel(look: Look) -> None:
-    found = look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES))
-    if found.empty:
+    rows = look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES))
+    if rows.empty:
         return nothing(look=look)
     for column in ("recorded_at", "newest_event_time"):
-        found[column] = look.wall(found[column])
+        rows[column] = look.wall(rows[column])
     zone = look.filters.zone
     number_column = st.column_config.NumberColumn
     settings = {
@@ -194,5 +197,5 @@ def batches_panel(look: Look) -> None:
         "lag": number_column("Lag", format="localized"),
         "newest_event_time": time_column("Newest event", zone),
     }
-    grid(found, "batches", settings)
+    grid(rows, "batches", settings)
     return None

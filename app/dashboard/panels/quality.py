@@ -81,34 +81,43 @@ def expectations_panel(look: Look) -> None:
     if newest.empty:
         return nothing("No expectation has run yet.")
     columns = [
-        "run_time", "table", "expectation", "column", "severity", "success", "observed_value",
-        "unexpected_count", "details",
-    ]  # fmt: skip
+        "run_time",
+        "table",
+        "expectation",
+        "column",
+        "severity",
+        "success",
+        "observed_value",
+        "unexpected_count",
+        "details",
+    ]
     since = Where("run_time", ">=", newest["run_time"].min().to_pydatetime())
-    found = look.rows(query(RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN))
-    found = found.merge(newest, on=["table", "run_time"]).drop_duplicates(["table", "expectation", "column"])
-    failed = found[~found["success"]]
+    results = look.rows(query(RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN))
+    results = results.merge(newest, on=["table", "run_time"]).drop_duplicates(
+        ["table", "expectation", "column"]
+    )
+    failed = results[~results["success"]]
     critical = failed[failed["severity"] == "critical"]
     if failed.empty:
-        st.success(f"All {len(found)} expectations hold.", icon=":material/check_circle:")
+        st.success(f"All {len(results)} expectations hold.", icon=":material/check_circle:")
     elif critical.empty:
         st.warning(
-            f"{len(failed)} of {len(found)} expectations failed, none critical.", icon=":material/warning:"
+            f"{len(failed)} of {len(results)} expectations failed, none critical.", icon=":material/warning:"
         )
     else:
         st.error(f"{len(critical)} critical of {len(failed)} failed expectations.", icon=":material/error:")
-    found = found.sort_values(["success", "severity", "table", "expectation"], kind="stable")
+    results = results.sort_values(["success", "severity", "table", "expectation"], kind="stable")
     table = pd.DataFrame(
         {
-            "result": ["✓ holds" if ok else "✗ failed" for ok in found["success"]],
-            "severity": found["severity"],
-            "table": found["table"],
-            "expectation": [shown(e) for e in found["expectation"]],
-            "column": [shown(c) for c in found["column"]],
-            "observed": [clipped(shown(v), 120) for v in found["observed_value"]],
-            "unexpected": found["unexpected_count"],
-            "details": [clipped(shown(v), 200) for v in found["details"]],
-            "run_time": look.wall(found["run_time"]),
+            "result": ["✓ holds" if ok else "✗ failed" for ok in results["success"]],
+            "severity": results["severity"],
+            "table": results["table"],
+            "expectation": [shown(e) for e in results["expectation"]],
+            "column": [shown(c) for c in results["column"]],
+            "observed": [clipped(shown(v), 120) for v in results["observed_value"]],
+            "unexpected": results["unexpected_count"],
+            "details": [clipped(shown(v), 200) for v in results["details"]],
+            "run_time": look.wall(results["run_time"]),
         }
     )
     text = st.column_config.TextColumn
@@ -130,15 +139,15 @@ def expectations_panel(look: Look) -> None:
 @panel("Expectations over time", RESULTS)
 def history_panel(look: Look) -> None:
     columns: Columns = {"success": "success", "n": count()}
-    span, found = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
-    if found.empty:
+    span, counts = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
+    if counts.empty:
         return nothing(look=look)
     names = {"holds": "Holds", "failed": "Failed"}
     wide = pd.DataFrame(
         {
-            "bin": found["bin"],
-            "holds": found["n"].where(found["success"], 0),
-            "failed": found["n"].mask(found["success"], 0),
+            "bin": counts["bin"],
+            "holds": counts["n"].where(counts["success"], 0),
+            "failed": counts["n"].mask(counts["success"], 0),
         }
     )
     processed.bars(look, span, wide, names, "Results")
@@ -148,12 +157,14 @@ def history_panel(look: Look) -> None:
 @panel("Lines over time", ACCOUNTS, help="By when they were processed. Late lines are accepted lines too.")
 def flow_panel(look: Look) -> None:
     columns = {c: total(c) for c in COUNTS}
-    span, found = processed.binned(look, ACCOUNTS, "committed_at", columns, (Where("flow", "=", "requests"),))
-    if found.empty:
+    span, counts = processed.binned(
+        look, ACCOUNTS, "committed_at", columns, (Where("flow", "=", "requests"),)
+    )
+    if counts.empty:
         return nothing(look=look)
-    found["accepted"] = found["accepted"] - found["late"]
+    counts["accepted"] = counts["accepted"] - counts["late"]
     names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
-    processed.bars(look, span, found, names, "Lines")
+    processed.bars(look, span, counts, names, "Lines")
     return None
 
 
@@ -173,10 +184,10 @@ def newest_rejected(look: Look) -> pd.DataFrame:
 
 @panel("Rejected by reason", REJECTED, help=f"Of the newest {REJECTED_READ:,} rejected lines in the range.")
 def reasons_panel(look: Look) -> None:
-    found = newest_rejected(look)
-    if found.empty:
+    rejected = newest_rejected(look)
+    if rejected.empty:
         return nothing("No line was rejected in this range.")
-    counts = found["reasons"].explode().dropna().value_counts()
+    counts = rejected["reasons"].explode().dropna().value_counts()
     reasons = counts.rename_axis("reason").reset_index(name="lines")
     reasons["reason"] = [clipped(shown(r), 60) for r in reasons["reason"]]
     top = reasons.head(12)
@@ -194,16 +205,16 @@ def reasons_panel(look: Look) -> None:
     help="How far an accepted line lay behind its site's newest line, for all time.",
 )
 def lateness_panel(look: Look) -> None:
-    found = look.rows(query(SITES, ["site", "lateness"], look.filters.sites()))
-    found = found[[v is not None for v in found["lateness"]]]
-    if found.empty:
+    sites = look.rows(query(SITES, ["site", "lateness"], look.filters.sites()))
+    sites = sites[[v is not None for v in sites["lateness"]]]
+    if sites.empty:
         return nothing(look=look)
     behind = _ranges(data.contract(look.reader, SITES).names("lateness_bounds"))
     if not behind:
         return nothing("The ranges are known once the pipeline has started with this version.")
     rows = [
         {"site": shown(site), "behind": behind[i], "lines": int(n)}
-        for site, counts in zip(found["site"], found["lateness"], strict=True)
+        for site, counts in zip(sites["site"], sites["lateness"], strict=True)
         for i, n in enumerate(list(counts)[: len(behind)])
     ]
     table = pd.DataFrame(rows)
@@ -212,7 +223,7 @@ def lateness_panel(look: Look) -> None:
     words = ", ".join(f"{name} {n:,}" for name, n in summed.itertuples(index=False))
     basic.draw(basic.columns(summed, "behind", "lines", title, "Lines"), look.key, f"{title}: {words}.")
     data_view(look, summed, {"behind": title, "lines": count_column("Lines")})
-    if len(found) > 1:
+    if len(sites) > 1:
         with st.expander("By site"):
             grid(
                 table.pivot(index="site", columns="behind", values="lines")[behind].reset_index(),
@@ -233,15 +244,15 @@ def _ranges(bounds: list[str]) -> list[str]:
 def formats_panel(look: Look) -> None:
     columns: dict[str, str | Expression] = {"site": "site", "format": "format", "requests": total("requests")}
     columns |= {"first": least("first_event_time"), "newest": greatest("newest_event_time")}
-    found = look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"]))
-    if found.empty:
+    rows = look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"]))
+    if rows.empty:
         return nothing(look=look)
-    found = found.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
-    shown_rows = found.assign(
-        site=[shown(s) for s in found["site"]],
-        format=[shown(f) for f in found["format"]],
-        first=look.wall(found["first"]),
-        newest=look.wall(found["newest"]),
+    rows = rows.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
+    shown_rows = rows.assign(
+        site=[shown(s) for s in rows["site"]],
+        format=[shown(f) for f in rows["format"]],
+        first=look.wall(rows["first"]),
+        newest=look.wall(rows["newest"]),
     )
     text = st.column_config.TextColumn
     settings = {
@@ -253,7 +264,7 @@ def formats_panel(look: Look) -> None:
     }
     picked = grid(shown_rows, "formats", settings, rows=8, select=True)
     if picked is not None:
-        row = found.iloc[picked]
+        row = rows.iloc[picked]
         where = (Where("site", "=", row["site"]), Where("format", "=", row["format"]))
         view = actions.Requests(Selection(zone=look.filters.zone), where)
         actions.requests_button(view, "format-requests", "Show its requests", icon=None)
@@ -262,23 +273,28 @@ def formats_panel(look: Look) -> None:
 
 @panel("Rejected lines", REJECTED)
 def browser_panel(look: Look) -> None:
-    found = newest_rejected(look)
-    if found.empty:
+    rejected = newest_rejected(look)
+    if rejected.empty:
         return nothing("No line was rejected in this range.")
-    reasons = sorted({r for row in found["reasons"] if row is not None for r in row})
+    reasons = sorted({r for row in rejected["reasons"] if row is not None for r in row})
     cells = st.columns([1, 2])
     reason = cells[0].selectbox("Reason", ["Any", *reasons], key="rejected-reason")
     text = cells[1].text_input("Line contains", key="rejected-text", placeholder="part of the raw line")
     if reason not in (None, "Any"):
-        found = found[[row is not None and reason in row for row in found["reasons"]]]
+        rejected = rejected[[row is not None and reason in row for row in rejected["reasons"]]]
     if text:
-        found = found[[text in shown(v) for v in found["value"]]]
-    found = found.head(REJECTED_SHOWN)
-    if found.empty:
+        rejected = rejected[[text in shown(v) for v in rejected["value"]]]
+    rejected = rejected.head(REJECTED_SHOWN)
+    if rejected.empty:
         return nothing("No rejected line fits.")
-    full = rejected_table(found, look).assign(line=[shown(v) for v in found["value"]])
+    full = rejected_table(rejected, look).assign(line=[shown(v) for v in rejected["value"]])
     picked = grid(
-        rejected_table(found, look), "rejected", rejected_columns(look), rows=12, download=full, select=True
+        rejected_table(rejected, look),
+        "rejected",
+        rejected_columns(look),
+        rows=12,
+        download=full,
+        select=True,
     )
     if picked is not None:
         st.code(full["line"].iloc[picked], language=None, wrap_lines=True)

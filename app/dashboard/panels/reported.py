@@ -69,8 +69,8 @@ def as_of(look: Look) -> datetime | None:
 
 def changes(look: Look) -> pd.DataFrame:
     """The figures of the range, with `changed`: whether they differ now."""
-    found = reported.changes(look.rows, look.selection(), as_of(look))
-    return found.assign(changed=reported.differs(found["reported"], found["now"]))
+    rows = reported.changes(look.rows, look.selection(), as_of(look))
+    return rows.assign(changed=reported.differs(rows["reported"], rows["now"]))
 
 
 @panel(
@@ -80,27 +80,31 @@ def changes(look: Look) -> pd.DataFrame:
     figure="reported",
 )
 def summary_panel(look: Look) -> None:
-    found = changes(look)
-    if found.empty:
+    days_changed = changes(look)
+    if days_changed.empty:
         return nothing(NONE)
-    differing = found[found["changed"]]
+    differing = days_changed[days_changed["changed"]]
     days = ["site", "day"]
-    last = found["changed_at"].max()
+    last = days_changed["changed_at"].max()
     cells = st.columns(4)
     cells[0].metric(
-        "Days reported", number(len(found[days].drop_duplicates())), border=True, help="Of each site."
+        "Days reported", number(len(days_changed[days].drop_duplicates())), border=True, help="Of each site."
     )
     cells[1].metric(
-        "Days changed since", number(len(differing[days].drop_duplicates())), border=True,
+        "Days changed since",
+        number(len(differing[days].drop_duplicates())),
+        border=True,
         help="Days with a figure that is another now.",
-    )  # fmt: skip
+    )
     cells[2].metric(
         "Largest change", _largest(differing), border=True, help="Of the counts: " + meaning("change")
     )
     cells[3].metric(
-        "Last change", _short(look, last), border=True,
+        "Last change",
+        _short(look, last),
+        border=True,
         help="When a changed figure was last reported: today at a time, or on a day.",
-    )  # fmt: skip
+    )
     return None
 
 
@@ -115,10 +119,10 @@ def _short(look: Look, last: Any) -> str:
 
 def _largest(differing: pd.DataFrame) -> str:
     counts = differing[differing["metric"] != "bounce_rate"]
-    found = [Change(now, was) for now, was in zip(counts["now"], counts["reported"], strict=True)]
-    known = [change for change in found if change.ratio is not None]
+    changed = [Change(now, was) for now, was in zip(counts["now"], counts["reported"], strict=True)]
+    known = [change for change in changed if change.ratio is not None]
     if not known:
-        return "new" if found else "–"
+        return "new" if changed else "–"
     return str(max(known, key=lambda change: abs(change.ratio or 0)))
 
 
@@ -129,36 +133,50 @@ def _largest(differing: pd.DataFrame) -> str:
     figure="reported",
 )
 def chart_panel(look: Look) -> None:
-    found = changes(look)
-    if found.empty:
+    rows = changes(look)
+    if rows.empty:
         return nothing(NONE)
     metric = st.segmented_control(
-        "Figure", list(NAMES), default="visitors", required=True, key=METRIC, bind="query-params",
-        format_func=lambda name: NAMES[name], label_visibility="collapsed",
-    )  # fmt: skip
+        "Figure",
+        list(NAMES),
+        default="visitors",
+        required=True,
+        key=METRIC,
+        bind="query-params",
+        format_func=lambda name: NAMES[name],
+        label_visibility="collapsed",
+    )
     metric = metric or "visitors"
     share = metric == "bounce_rate"
     unit = "Bounce rate, %" if share else f"{NAMES[metric]} per day"
-    both = [_by_day(found, column, metric).assign(series=NAMES[metric]) for column in ("now", "reported")]
+    both = [_by_day(rows, column, metric).assign(series=NAMES[metric]) for column in ("now", "reported")]
     over_time(
-        look, both[0], unit=unit, series=[NAMES[metric]], zone="UTC", number=",.1f" if share else ",.0f",
-        bin_seconds=DAY, kind="bar", before=both[1], before_name="as reported",
-    )  # fmt: skip
+        look,
+        both[0],
+        unit=unit,
+        series=[NAMES[metric]],
+        zone="UTC",
+        number=",.1f" if share else ",.0f",
+        bin_seconds=DAY,
+        kind="bar",
+        before=both[1],
+        before_name="as reported",
+    )
     st.caption("Dashed: as reported. Bars: now.")
     return None
 
 
-def _by_day(found: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
+def _by_day(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     """Columns `bin`, `value`: a figure of all sites by day; the bounce rate in per cent."""
-    wide = found.pivot(index=["site", "day"], columns="metric", values=column)
+    wide = rows.pivot(index=["site", "day"], columns="metric", values=column)
     if metric == "bounce_rate":
         wide["bounces"] = wide["bounce_rate"] * wide["sessions"]
         sums = wide.groupby("day")[["bounces", "sessions"]].sum()
         value = 100 * sums["bounces"] / sums["sessions"].where(sums["sessions"] > 0)
     else:
         value = wide.groupby("day")[metric].sum()
-    found = value.rename("value").rename_axis("bin").reset_index()
-    return found.assign(bin=found["bin"].dt.tz_localize(None))
+    rows = value.rename("value").rename_axis("bin").reset_index()
+    return rows.assign(bin=rows["bin"].dt.tz_localize(None))
 
 
 @panel(
@@ -168,34 +186,34 @@ def _by_day(found: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     figure="reported",
 )
 def days_panel(look: Look) -> None:
-    found = changes(look)
-    if found.empty:
+    rows = changes(look)
+    if rows.empty:
         return nothing(NONE)
     if st.session_state.get(CHANGED, True):
-        found = found[found["changed"]].reset_index(drop=True)
-    if found.empty:
+        rows = rows[rows["changed"]].reset_index(drop=True)
+    if rows.empty:
         return nothing("Nothing has changed since it was reported.")
-    picked = grid(_table(look, found), "as-reported", _columns(look), rows=12, select=True)
+    picked = grid(_table(look, rows), "as-reported", _columns(look), rows=12, select=True)
     if picked is None:
         return nothing("Select a row to see the history of its day.")
-    row = found.iloc[picked]
+    row = rows.iloc[picked]
     return _history(look, row["site"], row["day"].to_pydatetime())
 
 
-def _table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
-    pairs = list(zip(found["metric"], found["reported"], found["now"], strict=True))
+def _table(look: Look, rows: pd.DataFrame) -> pd.DataFrame:
+    pairs = list(zip(rows["metric"], rows["reported"], rows["now"], strict=True))
     table = pd.DataFrame(
         {
-            "day": found["day"].dt.strftime("%Y-%m-%d"),
-            "site": [shown(v) for v in found["site"]],
-            "figure": [NAMES.get(v, shown(v)) for v in found["metric"]],
-            "reported": [said(metric, was) for metric, was, _ in pairs],
-            "now": [said(metric, now) for metric, _, now in pairs],
+            "day": rows["day"].dt.strftime("%Y-%m-%d"),
+            "site": [shown(v) for v in rows["site"]],
+            "figure": [NAMES.get(v, shown(v)) for v in rows["metric"]],
+            "reported": [value_text(metric, was) for metric, was, _ in pairs],
+            "now": [value_text(metric, now) for metric, _, now in pairs],
             "difference": [_difference(*pair) for pair in pairs],
             "change": [None if now == was else Change(now, was).sorted_by for _, was, now in pairs],
-            "causes": [shown(v) for v in found["causes"]],
-            "reported at": look.wall(found["reported_at"]),
-            "changed at": look.wall(found["changed_at"]),
+            "causes": [shown(v) for v in rows["causes"]],
+            "reported at": look.wall(rows["reported_at"]),
+            "changed at": look.wall(rows["changed_at"]),
         }
     )
     return table if look.filters.site is None else table.drop(columns="site")
@@ -217,7 +235,7 @@ def _columns(look: Look) -> dict[str, Any]:
     }
 
 
-def said(metric: str, value: float | None) -> str:
+def value_text(metric: str, value: float | None) -> str:
     if value is None or pd.isna(value):
         return "–"
     return f"{value:.1%}" if metric == "bounce_rate" else number(value)
@@ -231,18 +249,18 @@ def _difference(metric: str, was: float, now: float) -> str:
 
 def _history(look: Look, site: str, day: datetime) -> None:
     st.markdown(f"###### {day:%Y-%m-%d}, {plain(site)}")
-    found = reported.history(look.rows, site, day)
+    reports = reported.history(look.rows, site, day)
     now = reported.changes(look.rows, Selection(site, day, day + timedelta(seconds=DAY)))
     today = now.set_index("metric")["now"].reindex(list(NAMES))
     table = pd.DataFrame(
         {
-            "at": [f"{time:%Y-%m-%d %H:%M:%S}" for time in look.wall(found["reported_at"])],
-            "cause": [shown(v) for v in found["cause"]],
-            **{name: [said(name, v) for v in found[name]] for name in NAMES},
-            "note": [clipped(shown(v), NOTE_SHOWN) for v in found["note"]],
+            "at": [f"{time:%Y-%m-%d %H:%M:%S}" for time in look.wall(reports["reported_at"])],
+            "cause": [shown(v) for v in reports["cause"]],
+            **{name: [value_text(name, v) for v in reports[name]] for name in NAMES},
+            "note": [clipped(shown(v), NOTE_SHOWN) for v in reports["note"]],
         }
     )
-    table.loc[len(table)] = ["now", "", *(said(name, today[name]) for name in NAMES), ""]
+    table.loc[len(table)] = ["now", "", *(value_text(name, today[name]) for name in NAMES), ""]
     text = st.column_config.TextColumn
     columns = {
         "at": text(f"Reported at ({look.filters.zone})"),

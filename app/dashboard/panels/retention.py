@@ -21,7 +21,7 @@ from .. import data
 from ..charts import basic, curve, triangle
 from ..charts.timechart import over_time
 from ..controls import actions
-from ..controls.compared import metric, said_of
+from ..controls.compared import metric, period_text
 from ..filters import Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel
 
@@ -42,9 +42,14 @@ CURVES = ("Average", "By cohort")
 
 def page(reader: Reader, filters: Filters) -> None:
     st.segmented_control(
-        "Cohorts by", list(UNITS), key="period", default="Day", required=True, bind="query-params",
+        "Cohorts by",
+        list(UNITS),
+        key="period",
+        default="Day",
+        required=True,
+        bind="query-params",
         help="Days, ISO weeks and months of UTC.",
-    )  # fmt: skip
+    )
     summary_panel(reader, filters)
     cohorts_panel(reader, filters)
     left, right = st.columns(2)
@@ -74,54 +79,68 @@ def _sql(look: Look) -> str:
     return walk_queries.retention(look.selection(), _unit(), look.reader.root)
 
 
-def _shown(found: Retention, selection: Selection, by: By) -> list[int]:
+def _shown(counted: Retention, selection: Selection, by: By) -> list[int]:
     """The cohorts that begin in the range; of a short range, those before it, too."""
-    inside = retention.within(found, selection)
+    inside = retention.within(counted, selection)
     upto = [
-        i for i in range(len(found.periods)) if found.sizes[i] > 0 and _begins_before(found, i, selection)
+        i
+        for i in range(len(counted.periods))
+        if counted.sizes[i] > 0 and _begins_before(counted, i, selection)
     ]
     return upto[-min(max(len(inside), FEWEST[by]), MOST) :]
 
 
-def _begins_before(found: Retention, cohort: int, selection: Selection) -> bool:
+def _begins_before(counted: Retention, cohort: int, selection: Selection) -> bool:
     return (
-        selection.end is None or found.periods[cohort] <= (selection.end - timedelta(microseconds=1)).date()
+        selection.end is None or counted.periods[cohort] <= (selection.end - timedelta(microseconds=1)).date()
     )
 
 
-def came_again(found: Retention, cohorts: Sequence[int], after: int) -> float | None:
+def came_again(counted: Retention, cohorts: Sequence[int], after: int) -> float | None:
     """The share of all visitors of these cohorts who came in the period `after` theirs, of periods that are over."""
-    over = [c for c in cohorts if c + after < len(found.periods) and not found.is_open(c, after)]
-    size = sum(float(found.sizes[c]) for c in over)
-    return sum(float(found.matrix[c, after]) for c in over) / size if size else None
+    over = [c for c in cohorts if c + after < len(counted.periods) and not counted.is_open(c, after)]
+    size = sum(float(counted.sizes[c]) for c in over)
+    return sum(float(counted.matrix[c, after]) for c in over) / size if size else None
 
 
 @panel("Summary", HOURS, every=SELDOM, requests=PEOPLE, query=_sql)
 def summary_panel(look: Look) -> None:
     by, selection = _unit(), look.selection()
-    found, period = _counted(look, by), look.earlier(selection)
-    daily = found if by == "day" else _counted(look, "day")
+    counted, period = _counted(look, by), look.earlier(selection)
+    daily = counted if by == "day" else _counted(look, "day")
     tiles: list[tuple[str, Callable[[Selection], float | None], Callable[[float | None], str], str]] = [
-        ("New visitors, whole days", lambda s: _in_range(daily, s)[0], number,
-         "Visitors whose first request lies in a day (UTC) that begins in the range."),
-        ("Returning on a later day", lambda s: _in_range(daily, s)[1], number,
-         "Summed over the days of the range: visitors of a day who had come on a day before."),
-        (f"Came again after 1 {by}", lambda s: came_again(found, retention.within(found, s), 1), percent,
-         f"Of the cohorts in the range, in the {by} right after; only where it is over."),
-    ]  # fmt: skip
+        (
+            "New visitors, whole days",
+            lambda s: _in_range(daily, s)[0],
+            number,
+            "Visitors whose first request lies in a day (UTC) that begins in the range.",
+        ),
+        (
+            "Returning on a later day",
+            lambda s: _in_range(daily, s)[1],
+            number,
+            "Summed over the days of the range: visitors of a day who had come on a day before.",
+        ),
+        (
+            f"Came again after 1 {by}",
+            lambda s: came_again(counted, retention.within(counted, s), 1),
+            percent,
+            f"Of the cohorts in the range, in the {by} right after; only where it is over.",
+        ),
+    ]
     for cell, (label, of, text, help) in zip(st.columns(3), tiles, strict=True):
         with cell:
             change = Change(of(selection), None if period is None else of(period))
             metric(label, change, text(change.now), True, help)
-    said = said_of(look, selection)
-    if said:
-        st.caption(said)
-    if found.share < 1:
-        largest = float(found.matrix.max())
+    words = period_text(look, selection)
+    if words:
+        st.caption(words)
+    if counted.share < 1:
+        largest = float(counted.matrix.max())
         st.caption(
             f"A set of visitors exceeds {EXACT:,}, so counts are estimates: the standard error of"
-            f" {largest:,.0f} is {found.error(largest):,.0f} ({found.error(largest) / largest:.2%}),"
-            f" that of 1,000 is {found.error(1000):,.0f}."
+            f" {largest:,.0f} is {counted.error(largest):,.0f} ({counted.error(largest) / largest:.2%}),"
+            f" that of 1,000 is {counted.error(1000):,.0f}."
         )
 
 
@@ -135,11 +154,11 @@ def _in_range(daily: Retention, selection: Selection) -> tuple[int, int]:
 @panel("Cohorts", HOURS, every=SELDOM, help=meaning("retention"), requests=PEOPLE, query=_sql)
 def cohorts_panel(look: Look) -> None:
     by = _unit()
-    found = _counted(look, by)
-    cohorts = _shown(found, look.selection(), by)
+    counted = _counted(look, by)
+    cohorts = _shown(counted, look.selection(), by)
     if not cohorts:
         return nothing(look=look)
-    triangle.triangle(found, cohorts, [label(found.periods[c], by) for c in cohorts], by, AFTER[by])
+    triangle.triangle(counted, cohorts, [label(counted.periods[c], by) for c in cohorts], by, AFTER[by])
     return None
 
 
@@ -152,15 +171,15 @@ def label(start: date, by: By) -> str:
 @panel("How many come again", HOURS, every=SELDOM, help=meaning("retention"), query=_sql)
 def curve_panel(look: Look) -> None:
     by = _unit()
-    found = _counted(look, by)
-    cohorts = _shown(found, look.selection(), by)
+    counted = _counted(look, by)
+    cohorts = _shown(counted, look.selection(), by)
     chosen = st.segmented_control(
         "Lines", CURVES, key="curve-lines", default=CURVES[0], required=True, label_visibility="collapsed"
     )
     if chosen == CURVES[1]:
-        lines = {label(found.periods[c], by): _line(found, [c], AFTER[by]) for c in cohorts[-LINES:]}
+        lines = {label(counted.periods[c], by): _line(counted, [c], AFTER[by]) for c in cohorts[-LINES:]}
     else:
-        lines = {"All cohorts shown": _line(found, cohorts, AFTER[by])}
+        lines = {"All cohorts shown": _line(counted, cohorts, AFTER[by])}
     lines = {name: line for name, line in lines.items() if line}
     if not lines:
         return nothing(f"No cohort has a later {by} that is over.")
@@ -169,8 +188,8 @@ def curve_panel(look: Look) -> None:
     return None
 
 
-def _line(found: Retention, cohorts: Sequence[int], most: int) -> dict[int, float]:
-    shares = {after: came_again(found, cohorts, after) for after in range(1, most + 1)}
+def _line(counted: Retention, cohorts: Sequence[int], most: int) -> dict[int, float]:
+    shares = {after: came_again(counted, cohorts, after) for after in range(1, most + 1)}
     return {after: share for after, share in shares.items() if share is not None}
 
 
@@ -182,10 +201,10 @@ def _line(found: Retention, cohorts: Sequence[int], most: int) -> dict[int, floa
     requests=PEOPLE,
 )
 def new_panel(look: Look) -> None:
-    found, selection = _counted(look, "day"), look.selection()
-    inside = retention.within(found, selection, empty=True)
-    upto = [i for i in range(len(found.periods)) if _begins_before(found, i, selection)]
-    days = found.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]]
+    counted, selection = _counted(look, "day"), look.selection()
+    inside = retention.within(counted, selection, empty=True)
+    upto = [i for i in range(len(counted.periods)) if _begins_before(counted, i, selection)]
+    days = counted.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]]
     if days.empty:
         return nothing(look=look)
     names = {"new": "New visitors", "returning": "Returning visitors"}
@@ -204,7 +223,16 @@ def new_panel(look: Look) -> None:
         return [("Show requests", requests(latest["bin"][row].tz_localize("UTC").to_pydatetime()))]
 
     over_time(
-        look, long, unit="Visitors per day", series=list(names.values()), zone="UTC", kind="bar", bin_seconds=86_400,
-        picked=picked, data=latest, labels=names, opens=opens,
-    )  # fmt: skip
+        look,
+        long,
+        unit="Visitors per day",
+        series=list(names.values()),
+        zone="UTC",
+        kind="bar",
+        bin_seconds=86_400,
+        picked=picked,
+        data=latest,
+        labels=names,
+        opens=opens,
+    )
     return None

@@ -45,15 +45,15 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel("Summary", SESSIONS, requests=VIEWS, figure="sessions")
 def summary_panel(look: Look) -> None:
     selection = look.selection()
-    found, now, before = compared.figures(look, selection, lambda each: sessions.summary(look.rows, each))
-    pages = "–" if found.pages_per_session is None else f"{found.pages_per_session:.1f}"
+    summary, now, before = compared.figures(look, selection, lambda each: sessions.summary(look.rows, each))
+    pages = "–" if summary.pages_per_session is None else f"{summary.pages_per_session:.1f}"
     closes = f"A session closes once its site's newest line is more than {_gap(look)} past its end."
     # A heading, the figure, its text, whether more is better, and what it means.
     shown_figures = (
-        ("Sessions", "sessions", number(found.sessions), True, meaning("sessions")),
-        ("Open now", "", number(found.sessions - found.closed), None, closes),
-        ("Median duration", "duration", duration(found.duration), True, meaning("duration")),
-        ("Bounce rate", "bounce_rate", percent(found.bounce_rate), False, meaning("bounce_rate")),
+        ("Sessions", "sessions", number(summary.sessions), True, meaning("sessions")),
+        ("Open now", "", number(summary.sessions - summary.closed), None, closes),
+        ("Median duration", "duration", duration(summary.duration), True, meaning("duration")),
+        ("Bounce rate", "bounce_rate", percent(summary.bounce_rate), False, meaning("bounce_rate")),
         (
             "Pages per session",
             "pages_per_session",
@@ -64,7 +64,7 @@ def summary_panel(look: Look) -> None:
         (
             "Pageviews of these sessions",
             "pageviews",
-            number(found.pageviews),
+            number(summary.pageviews),
             True,
             "Pageviews of the sessions that started in the range, also those after it.",
         ),
@@ -75,7 +75,7 @@ def summary_panel(look: Look) -> None:
         with cell:
             compared.metric(label, change, text, better, help, share=name == "bounce_rate")
             also(name)
-    compared.say_period(look, selection)
+    compared.caption_period(look, selection)
 
 
 def _gap(look: Look) -> str:
@@ -86,11 +86,11 @@ def _gap(look: Look) -> str:
 @panel("Sessions started", SESSIONS, requests=VIEWS, figure="sessions over time")
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    found = sessions.over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = sessions.over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing(look=look)
     moved.offer(look, selection, "sessions")
-    found["stayed"] = found["sessions"] - found["bounces"]
+    counts["stayed"] = counts["sessions"] - counts["bounces"]
     before = compared.over_time(
         look, selection, span, lambda each: sessions.over_time(look.rows, each, span.bin_seconds)
     )
@@ -98,19 +98,26 @@ def time_panel(look: Look) -> None:
         before["stayed"] = before["sessions"] - before["bounces"]
     names = {"stayed": "Two pages or more", "bounces": "Bounced"}
     timechart(
-        look, found, names, span=span, unit=f"Sessions {bin_words(span.bin_seconds)}", kind="bar",
-        selection=selection, kept=dict.fromkeys(names.values(), ((), VIEWS)), before=before,
-    )  # fmt: skip
+        look,
+        counts,
+        names,
+        span=span,
+        unit=f"Sessions {bin_words(span.bin_seconds)}",
+        kind="bar",
+        selection=selection,
+        kept=dict.fromkeys(names.values(), ((), VIEWS)),
+        before=before,
+    )
     return None
 
 
 @panel("How long they last", SESSIONS, requests=VIEWS)
 def duration_panel(look: Look) -> None:
     selection = look.selection()
-    found = sessions.durations(look.rows, selection, BOUNDS)
-    if found.empty:
+    durations = sessions.durations(look.rows, selection, BOUNDS)
+    if durations.empty:
         return nothing(look=look)
-    counts = found.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
+    counts = durations.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
     table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
     words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
     chart = basic.columns(table, "duration", "sessions", "Duration", "Sessions", pick=True)
@@ -131,16 +138,16 @@ def duration_panel(look: Look) -> None:
 
 @panel("Latest sessions", SESSIONS, requests=VIEWS)
 def latest_panel(look: Look) -> None:
-    found = sessions.latest(look.rows, look.selection(), LATEST)
-    if found.empty:
+    rows = sessions.latest(look.rows, look.selection(), LATEST)
+    if rows.empty:
         return nothing(look=look)
-    every = found.copy()
-    found = found.drop(columns=["session_id", "end_time", "visitor_id"])
-    found["start_time"] = look.wall(found["start_time"])
-    found["country"] = [country.name(c) for c in found["country"]]
-    found["closed"] = ["closed" if c else "open" for c in found["closed"]]
-    found["channel"] = [channel_name(c or "") for c in found["channel"]]
-    found["device"] = [device_name(d or "") for d in found["device"]]
+    every = rows.copy()
+    rows = rows.drop(columns=["session_id", "end_time", "visitor_id"])
+    rows["start_time"] = look.wall(rows["start_time"])
+    rows["country"] = [country.name(c) for c in rows["country"]]
+    rows["closed"] = ["closed" if c else "open" for c in rows["closed"]]
+    rows["channel"] = [channel_name(c or "") for c in rows["channel"]]
+    rows["device"] = [device_name(d or "") for d in rows["device"]]
     for column in (
         "site",
         "entry_page",
@@ -150,7 +157,7 @@ def latest_panel(look: Look) -> None:
         "source",
         "referrer_host",
     ):
-        found[column] = [clipped(shown(v), PATH_SHOWN) for v in found[column]]
+        rows[column] = [clipped(shown(v), PATH_SHOWN) for v in rows[column]]
     text = st.column_config.TextColumn
     settings = {
         "start_time": time_column("Start", look.filters.zone),
@@ -168,10 +175,13 @@ def latest_panel(look: Look) -> None:
         "source": text("Source"),
         "referrer_host": text("Referrer"),
     }
-    picked = grid(found, "sessions-latest", settings, select=True)
+    picked = grid(rows, "sessions-latest", settings, select=True)
     if picked is not None:
         st.button(
-            "Open the session", key="open-session", icon=":material/route:", on_click=actions.open_session,
+            "Open the session",
+            key="open-session",
+            icon=":material/route:",
+            on_click=actions.open_session,
             args=(every["session_id"].iloc[picked],),
-        )  # fmt: skip
+        )
     return None

@@ -45,36 +45,56 @@ def source_name(source: str) -> str:
 @panel("Sessions by channel", SESSIONS, help="By the session's first pageview.", requests=VIEWS)
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    found = sources.over_time(look.rows, selection, span.bin_seconds)
-    if found.empty:
+    counts = sources.over_time(look.rows, selection, span.bin_seconds)
+    if counts.empty:
         return nothing(look=look)
     moved.offer(look, selection, "sessions")
     stacked(
-        look, found, "channel", "sessions", span=span, unit=f"Sessions {bin_words(span.bin_seconds)}",
-        selection=selection, field="channel", named=channel_name,
+        look,
+        counts,
+        "channel",
+        "sessions",
+        span=span,
+        unit=f"Sessions {bin_words(span.bin_seconds)}",
+        selection=selection,
+        field="channel",
+        named=channel_name,
         before=compared.over_time(
             look, selection, span, lambda each: sources.over_time(look.rows, each, span.bin_seconds)
         ),
-    )  # fmt: skip
+    )
     return None
 
 
 @panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure="sources")
 def channels_panel(look: Look) -> None:
-    found = sources.sources(look.rows, look.selection(), ["channel"])
+    rows = sources.sources(look.rows, look.selection(), ["channel"])
     toplist(
-        look, found, "channel", "sessions", heading="Sessions", named=channel_name, rows=9,
+        look,
+        rows,
+        "channel",
+        "sessions",
+        heading="Sessions",
+        named=channel_name,
+        rows=9,
         counted=sources.counted(["channel"]),
-    )  # fmt: skip
+    )
 
 
 @panel("Top sources", SESSIONS, help=meaning("source"), requests=VIEWS, figure="sources")
 def sources_panel(look: Look) -> None:
-    found = sources.sources(look.rows, look.selection(), ["source"], LISTED)
+    rows = sources.sources(look.rows, look.selection(), ["source"], LISTED)
     toplist(
-        look, found, "source", "sessions", heading="Sessions", named=source_name, rows=9,
-        whole=Whole("Sources", all_sources), counted=sources.counted(["source"]),
-    )  # fmt: skip
+        look,
+        rows,
+        "source",
+        "sessions",
+        heading="Sessions",
+        named=source_name,
+        rows=9,
+        whole=Whole("Sources", all_sources),
+        counted=sources.counted(["source"]),
+    )
 
 
 def all_sources(look: Look) -> None:
@@ -85,42 +105,42 @@ def all_sources(look: Look) -> None:
     "Campaigns", SESSIONS, help="Sessions whose first page had utm_campaign in its address.", requests=VIEWS
 )
 def campaigns_panel(look: Look) -> None:
-    found = sources.sources(look.rows, look.selection(), ["campaign", "medium", "source"])
-    found = found[found["campaign"] != ""].head(LISTED).reset_index(drop=True)
-    if found.empty:
+    rows = sources.sources(look.rows, look.selection(), ["campaign", "medium", "source"])
+    rows = rows[rows["campaign"] != ""].head(LISTED).reset_index(drop=True)
+    if rows.empty:
         return nothing("No session of this range came from a campaign.", look)
-    _table(look, found, "campaigns", rows=8)
+    _table(look, rows, "campaigns", rows=8)
     return None
 
 
 @panel("Channels, sources and campaigns", SESSIONS, figure="sources")
 def every_panel(look: Look) -> None:
-    found = sources.sources(look.rows, look.selection(), limit=LISTED)
-    if found.empty:
+    rows = sources.sources(look.rows, look.selection(), limit=LISTED)
+    if rows.empty:
         return nothing(look=look)
-    _table(look, found, "sources", rows=10)
+    _table(look, rows, "sources", rows=10)
     return None
 
 
 LABELS = {"channel": "Channel", "source": "Source", "medium": "Medium", "campaign": "Campaign"}
 
 
-def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
+def _table(look: Look, listed: pd.DataFrame, name: str, *, rows: int) -> None:
     """Counts by any of channel, source, medium and campaign, of which the first two can be filtered by."""
-    if found.empty:
+    if listed.empty:
         return nothing(look=look)
     selection = look.selection()
-    by = [column for column in found.columns if column in LABELS]
-    changes = compared.of_rows(look, found, selection, sources.counted(by))
-    texts = {column: [clipped(shown(v), TEXT_SHOWN) for v in found[column]] for column in by}
+    by = [column for column in listed.columns if column in LABELS]
+    changes = compared.of_rows(look, listed, selection, sources.counted(by))
+    texts = {column: [clipped(shown(v), TEXT_SHOWN) for v in listed[column]] for column in by}
     if "channel" in texts:
-        texts["channel"] = [channel_name(c) for c in found["channel"]]
+        texts["channel"] = [channel_name(c) for c in listed["channel"]]
     table = pd.DataFrame(texts).assign(
-        sessions=found["sessions"],
+        sessions=listed["sessions"],
         change=compared.ratios(changes),
-        visitors=found["visitors"],
-        bounced=(found["bounces"] / found["sessions"]).round(3),
-        pages=(found["pageviews"] / found["sessions"]).round(1),
+        visitors=listed["visitors"],
+        bounced=(listed["bounces"] / listed["sessions"]).round(3),
+        pages=(listed["pageviews"] / listed["sessions"]).round(1),
     )
     settings = {column: st.column_config.TextColumn(LABELS[column]) for column in by} | {
         "sessions": bar_column("Sessions", table["sessions"].max(), meaning("sessions")),
@@ -132,7 +152,7 @@ def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
     fields = [column for column in by if column in ("channel", "source")]
     filters = [
         tuple(is_filter(column, value) for column, value in zip(fields, values, strict=True))
-        for values in found[fields].itertuples(index=False, name=None)
+        for values in listed[fields].itertuples(index=False, name=None)
     ]
     grid_with_actions(table, name, settings, filters, selection, rows=rows)
     return None

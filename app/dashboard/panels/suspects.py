@@ -43,23 +43,32 @@ def page(reader: Reader, filters: Filters) -> None:
 )
 def people_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found = suspected.beside(look.rows, selection)
-    if found.empty:
+    days = suspected.beside(look.rows, selection)
+    if days.empty:
         return nothing(look=look)
-    sums = found.drop(columns="day").sum()
+    sums = days.drop(columns="day").sum()
     for cell, (name, label) in zip(
         st.columns(2), (("pageviews", "Pageviews"), ("requests", "Requests of people")), strict=True
     ):
         left = share(sums[f"without_{name}"], sums[name])
         cell.metric(
-            f"{label} without the suspected", number(sums[f"without_{name}"]), f"{left} of {number(sums[name])}",
-            delta_color="off", delta_arrow="off", border=True, help=meaning("without"),
-        )  # fmt: skip
+            f"{label} without the suspected",
+            number(sums[f"without_{name}"]),
+            f"{left} of {number(sums[name])}",
+            delta_color="off",
+            delta_arrow="off",
+            border=True,
+            help=meaning("without"),
+        )
     timechart(
-        look, found.rename(columns={"day": "bin"}),
+        look,
+        days.rename(columns={"day": "bin"}),
         {"visitors": "People", "without_visitors": "Without the suspected"},
-        span=replace(look.span(HOUR), bin_seconds=DAY), unit="Visitors per day (UTC)", height=220, sums=False,
-    )  # fmt: skip
+        span=replace(look.span(HOUR), bin_seconds=DAY),
+        unit="Visitors per day (UTC)",
+        height=220,
+        sums=False,
+    )
     return None
 
 
@@ -74,24 +83,24 @@ def people_panel(look: Look) -> None:
 )
 def suspected_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found = suspected.suspected(look.rows, selection)
-    if found.empty:
+    rows = suspected.suspected(look.rows, selection)
+    if rows.empty:
         return nothing("No visitor behaves like a bot.")
-    views = share(found["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
-    st.caption(f"{len(found):,} visitor days, with {views} of these days' pageviews.")
-    reasons = suspected.by_reason(found)
+    views = share(rows["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
+    st.caption(f"{len(rows):,} visitor days, with {views} of these days' pageviews.")
+    reasons = suspected.by_reason(rows)
     words = (
         f"{REASONS[reason]} {days:,}" for reason, days in zip(reasons["reason"], reasons["days"], strict=True)
     )
     st.caption(f"Days by reason: {'; '.join(words)}.")
     table = pd.DataFrame(
         {
-            "day": found["day"].dt.strftime("%Y-%m-%d"),
-            "site": [shown(s) for s in found["site"]],
-            "visitor_id": [shown(v)[:12] for v in found["visitor_id"]],
-            "reasons": ["; ".join(REASONS[r] for r in reasons.split()) for reasons in found["reasons"]],
+            "day": rows["day"].dt.strftime("%Y-%m-%d"),
+            "site": [shown(s) for s in rows["site"]],
+            "visitor_id": [shown(v)[:12] for v in rows["visitor_id"]],
+            "reasons": ["; ".join(REASONS[r] for r in reasons.split()) for reasons in rows["reasons"]],
         }
-        | {name: found[name] for name in ("requests", "pageviews", "assets", "not_found", "robots_txt")}
+        | {name: rows[name] for name in ("requests", "pageviews", "assets", "not_found", "robots_txt")}
     )
     text = st.column_config.TextColumn
     settings = {
@@ -107,7 +116,7 @@ def suspected_panel(look: Look) -> None:
     }
     picked = grid(table, "suspected", settings, rows=8, select=True)
     if picked is not None:
-        _open_day(look, found.iloc[picked])
+        _open_day(look, rows.iloc[picked])
     return None
 
 
@@ -116,6 +125,8 @@ def _open_day(look: Look, row: pd.Series) -> None:
     selection = look.selection().shifted(day, (row["day"] + pd.Timedelta(days=1)).to_pydatetime())
     where = (Where("site", "=", row["site"]), Where("visitor_id", "=", row["visitor_id"]))
     st.button(
-        "Show the requests of this day", key="suspected-requests",
-        on_click=actions.open_view, args=(actions.Requests(selection, where),),
-    )  # fmt: skip
+        "Show the requests of this day",
+        key="suspected-requests",
+        on_click=actions.open_view,
+        args=(actions.Requests(selection, where),),
+    )

@@ -48,14 +48,14 @@ OWNER = Asking("", EVERYTHING, "none")
 
 def asking_of(scope: Mapping[str, Any]) -> Asking:
     """Who asks, in the ASGI scope of a request that has passed the guard."""
-    found: Asking = scope[SCOPE]
-    return found
+    asking: Asking = scope[SCOPE]
+    return asking
 
 
 def signed(asking: Asking) -> str:
     """The header's value."""
     shared = asking.shared
-    told = {
+    claims = {
         "name": asking.name,
         "role": asking.right.role,
         "sites": None if asking.right.sites is None else sorted(asking.right.sites),
@@ -63,7 +63,7 @@ def signed(asking: Asking) -> str:
         "address": asking.address,
         "shared": None if shared is None else [shared.id, shared.page, shared.site, list(shared.filters)],
     }
-    body = urlsafe_b64encode(json.dumps(told).encode())
+    body = urlsafe_b64encode(json.dumps(claims).encode())
     return f"{body.decode()}.{_signature(body)}"
 
 
@@ -72,11 +72,11 @@ def verified(value: str) -> Asking | None:
     body, _, signature = value.partition(".")
     if not hmac.compare_digest(signature.encode(), _signature(body.encode()).encode()):
         return None
-    told = json.loads(urlsafe_b64decode(body))
-    right = Right(told["role"], None if told["sites"] is None else frozenset(told["sites"]))
-    shared = told["shared"]
+    claims = json.loads(urlsafe_b64decode(body))
+    right = Right(claims["role"], None if claims["sites"] is None else frozenset(claims["sites"]))
+    shared = claims["shared"]
     within = Shared(shared[0], shared[1], shared[2], tuple(shared[3])) if shared else None
-    return Asking(told["name"], right, told["how"], told["address"], within)
+    return Asking(claims["name"], right, claims["how"], claims["address"], within)
 
 
 def _signature(body: bytes) -> str:

@@ -29,10 +29,24 @@ log = logging.getLogger("tidemark.access")
 
 TABLE = "quality/access"
 What = Literal[
-    "login", "failed login", "logout", "person added", "person removed", "key made", "key revoked", "share made",
-    "share revoked", "share opened", "raw lines opened", "download", "definition changed", "note changed", "forget",
-    "privacy changed", "refused",
-]  # fmt: skip
+    "login",
+    "failed login",
+    "logout",
+    "person added",
+    "person removed",
+    "key made",
+    "key revoked",
+    "share made",
+    "share revoked",
+    "share opened",
+    "raw lines opened",
+    "download",
+    "definition changed",
+    "note changed",
+    "forget",
+    "privacy changed",
+    "refused",
+]
 # Names, types and meanings of the table's columns.
 COLUMNS = (
     ("time", "timestamp", "When it happened."),

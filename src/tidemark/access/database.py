@@ -79,12 +79,12 @@ class Database:
 
     def of_secret(self, table: str, secret: str) -> sqlite3.Row | None:
         """The row of a secret, unless it has ended."""
-        found = self.rows(
+        rows = self.rows(
             f"SELECT * FROM {table} WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
             hashed(secret),
             time.time(),
         )
-        return found[0] if found else None
+        return rows[0] if rows else None
 
     def _version(self, connection: sqlite3.Connection) -> int:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])

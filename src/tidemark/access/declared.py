@@ -41,11 +41,11 @@ class Header:
     def believes(self, address: str) -> bool:
         """Whether the header counts in a request from this address."""
         try:
-            found = ip_address(address)
+            parsed = ip_address(address)
         except ValueError:
             return False
-        found = getattr(found, "ipv4_mapped", None) or found
-        return any(found in network for network in self.networks)
+        parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+        return any(parsed in network for network in self.networks)
 
 
 @dataclass(frozen=True)
@@ -68,36 +68,36 @@ class Access:
         return next(patterns, None)
 
 
-def access_of(found: Any, source: str) -> Access:
+def access_of(table: Any, source: str) -> Access:
     """The settings of the table `[access]` of a file. Raises SettingError."""
-    if not isinstance(found, dict):
+    if not isinstance(table, dict):
         raise SettingError(f"{source}: access must be a table", "Write [access], then its settings.")
-    if unknown := sorted(found.keys() - {"login", "oidc", "header", "people"}):
+    if unknown := sorted(table.keys() - {"login", "oidc", "header", "people"}):
         raise SettingError(
             f"{source}: unknown setting {unknown[0]!r} of access", "Use login, oidc, header or people."
         )
-    login = found.get("login", "none")
+    login = table.get("login", "none")
     if login not in LOGINS:
         raise SettingError(
             f"{source}: login of access must be {', '.join(LOGINS[:-1])} or {LOGINS[-1]}, not {login!r}",
             "Correct it.",
         )
-    oidc = Oidc(**tables_of("access", {"oidc": found.get("oidc", {})}, Oidc, source)["oidc"])
+    oidc = Oidc(**tables_of("access", {"oidc": table.get("oidc", {})}, Oidc, source)["oidc"])
     if login == "oidc" and not oidc.server_metadata_url:
         raise SettingError(
             f"{source}: server_metadata_url of access.oidc is missing",
             "Set it to https://PROVIDER/.well-known/openid-configuration.",
         )
     return Access(
-        login, oidc, _header(found.get("header", {}), source), _people(found.get("people", {}), source)
+        login, oidc, _header(table.get("header", {}), source), _people(table.get("people", {}), source)
     )
 
 
 def access(home: Path, environment: Mapping[str, str] | None = None) -> Access:
     """The settings of a home, with the login that the environment names, if it does. Raises SettingError."""
-    found, source = toml_of(home / FILE).get("access", {}), str(home / FILE)
+    table, source = toml_of(home / FILE).get("access", {}), str(home / FILE)
     login = (os.environ if environment is None else environment).get(LOGIN)
-    return access_of({**found, "login": login} if login and isinstance(found, dict) else found, source)
+    return access_of({**table, "login": login} if login and isinstance(table, dict) else table, source)
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -110,10 +110,10 @@ class _HeaderTable:
     name: str = Header.name
 
 
-def _header(found: Any, source: str) -> Header:
-    networks = found.get("from", ["127.0.0.1/32"]) if isinstance(found, dict) else found
+def _header(table: Any, source: str) -> Header:
+    networks = table.get("from", ["127.0.0.1/32"]) if isinstance(table, dict) else table
     named = (
-        {key: value for key, value in found.items() if key != "from"} if isinstance(found, dict) else found
+        {key: value for key, value in table.items() if key != "from"} if isinstance(table, dict) else table
     )
     name = _HeaderTable(**tables_of("access", {"header": named}, _HeaderTable, source)["header"]).name
     if not isinstance(networks, list) or not all(isinstance(each, str) for each in networks):
@@ -132,9 +132,9 @@ class _PersonTable:
     sites: tuple[str, ...] = ()
 
 
-def _people(found: Any, source: str) -> dict[str, Right]:
+def _people(tables: Any, source: str) -> dict[str, Right]:
     people = {}
-    for name, values in tables_of("access.people", found, _PersonTable, source).items():
+    for name, values in tables_of("access.people", tables, _PersonTable, source).items():
         table = _PersonTable(**values)
         if table.role not in ROLES:
             raise SettingError(

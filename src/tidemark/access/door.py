@@ -195,11 +195,11 @@ def cookie(headers: Any, name: str) -> str:
     for text in values(headers, b"cookie"):
         # One cookie at a time, because a bad one would hide the others.
         for part in text.split(";"):
-            found: SimpleCookie = SimpleCookie()
+            cookies: SimpleCookie = SimpleCookie()
             try:
-                found.load(part.strip())
+                cookies.load(part.strip())
             except CookieError:
                 continue
-            if name in found:
-                return found[name].value
+            if name in cookies:
+                return cookies[name].value
     return ""

@@ -81,8 +81,8 @@ def is_loopback_name(name: str) -> bool:
 
 def host_name(host: str) -> str:
     """The name or address in a Host header, in lower case, without port and brackets; empty if it has none."""
-    found = _authority(host, "http")
-    return found[0] if found else ""
+    authority = _authority(host, "http")
+    return authority[0] if authority else ""
 
 
 def values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
@@ -91,8 +91,8 @@ def values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
 
 
 def _authority(host: str, scheme: str) -> tuple[str, int] | None:
-    found = _split(f"{scheme}://{host}")
-    return found[1:] if found else None
+    parts = _split(f"{scheme}://{host}")
+    return parts[1:] if parts else None
 
 
 def _split(url: str) -> tuple[str, str, int] | None:

@@ -43,7 +43,7 @@ class Keys:
         return key
 
     def revoke(self, name: str) -> None:
-        """Ends a key at once. Raises InputError if there is none of this name."""
+        """Ends a key at once. Raises InputError if no key has this name."""
         with self._database.open() as db:
             removed = db.execute("DELETE FROM keys WHERE name = ?", (name,)).rowcount
         if not removed:

@@ -21,23 +21,25 @@ CLIENT_ID, CLIENT_SECRET = "TIDEMARK_OIDC_CLIENT_ID", "TIDEMARK_OIDC_CLIENT_SECR
 
 
 class Provider:
-    """The provider of the settings; its metadata are asked for once. State and nonce of a login are in the request's
+    """The provider of the settings; its metadata are fetched once. State and nonce of a login are in the request's
     session, which the browser has in a signed cookie."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._made: tuple[Oidc, Any] | None = None
+        self._cached: tuple[Oidc, Any] | None = None
 
     async def begin(self, request: Request) -> Response:
         """Sends the browser to the provider."""
-        asked = self._door.access.oidc
-        here = request.url_for("callback")
-        address = asked.redirect_uri or str(here.replace(scheme="https") if is_https(request) else here)
+        oidc = self._door.access.oidc
+        callback = request.url_for("callback")
+        address = oidc.redirect_uri or str(
+            callback.replace(scheme="https") if is_https(request) else callback
+        )
         try:
-            found: Response = await self._client(asked).authorize_redirect(request, address)
+            response: Response = await self._client(oidc).authorize_redirect(request, address)
         except Exception as error:  # of the network, of the provider's metadata
             return _failed(error)
-        return found
+        return response
 
     async def callback(self, request: Request) -> Response:
         """Begins a session of whom the provider names."""
@@ -58,8 +60,8 @@ class Provider:
             return _failed(error)
         return begin_session(door, request, name, "oidc")
 
-    def _client(self, asked: Oidc) -> Any:
-        if self._made is None or self._made[0] != asked:
+    def _client(self, oidc: Oidc) -> Any:
+        if self._cached is None or self._cached[0] != oidc:
             from authlib.integrations.starlette_client import OAuth
 
             id, secret = os.environ.get(CLIENT_ID), os.environ.get(CLIENT_SECRET)
@@ -71,11 +73,11 @@ class Provider:
                 "provider",
                 client_id=id,
                 client_secret=secret,
-                server_metadata_url=asked.server_metadata_url,
-                client_kwargs={"scope": asked.scope, "code_challenge_method": "S256", "timeout": 10},
+                server_metadata_url=oidc.server_metadata_url,
+                client_kwargs={"scope": oidc.scope, "code_challenge_method": "S256", "timeout": 10},
             )
-            self._made = (asked, client)
-        return self._made[1]
+            self._cached = (oidc, client)
+        return self._cached[1]
 
 
 def name_of(claims: Any) -> str:

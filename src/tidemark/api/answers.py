@@ -224,7 +224,7 @@ def values_of(pairs: Sequence[tuple[str, str]]) -> Values:
 
 def _key(right: Right, asked: Question, limit: int) -> str:
     """A text that is the same only for questions with the same answer."""
-    return f"{right.label} {asked.spec.name} {limit} {asked.selection!r} {asked.asked!r}"
+    return f"{right.label} {asked.spec.name} {limit} {asked.selection!r} {asked.parameters!r}"
 
 
 def _size(answer: Answer) -> int:

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, without sessions: each request is answered by itself, for whoever has sent it."""
+"""MCP over streamable HTTP, without sessions: each request is answered by itself, with the rights of its sender."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def settings_of(ctx: click.Context, **more: Any) -> Settings:
 
 
 def door_of(settings: Settings) -> Door | None:
-    """What masks lines before they are sent; None if lines of all sites are kept as they are. Raises as
+    """The masking of lines before they are sent; None if lines of all sites are kept as they are. Raises as
     `tidemark.privacy.door.Door.of`."""
     if not settings.privacy.active:
         return None
@@ -182,7 +182,7 @@ def _show(error: TidemarkError) -> None:
 
 
 def _java_ended() -> TidemarkError | None:
-    """The error that tells how Spark's Java process has ended; None if it runs or was never started."""
+    """An error that describes how Spark's Java process has ended; None if it runs or was never started."""
     if "pyspark" not in sys.modules:
         return None
     from tidemark.spark import java_ended

@@ -32,7 +32,7 @@ def alerts_command(
 ) -> None:
     """Show how every alert rule stands and the newest alerts, times in UTC; or test the targets.
 
-    The pipeline judges and delivers. Exits 1 if a target does not take the test message.
+    The pipeline evaluates and delivers. Exits 1 if a target does not take the test message.
     """
     from tidemark.home import Home
     from tidemark.operate.alerts import report
@@ -40,8 +40,8 @@ def alerts_command(
     settings = settings_of(ctx, **options)
     if test:
         taken = report.tried(settings, rule)
-        said = [f"{target}: {'delivered' if ok else 'failed'}" for target, ok in taken.items()]
-        click.echo(json.dumps(taken, indent=2) if as_json else "\n".join(said))
+        lines = [f"{target}: {'delivered' if ok else 'failed'}" for target, ok in taken.items()]
+        click.echo(json.dumps(taken, indent=2) if as_json else "\n".join(lines))
         ctx.exit(0 if all(taken.values()) else 1)
-    found = report.listed(Home.of(settings).store, rule, site, last)
-    click.echo(json.dumps(found, indent=2, default=str) if as_json else "\n".join(report.lines(found)))
+    alerts = report.listed(Home.of(settings).store, rule, site, last)
+    click.echo(json.dumps(alerts, indent=2, default=str) if as_json else "\n".join(report.lines(alerts)))

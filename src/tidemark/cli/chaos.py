@@ -43,7 +43,7 @@ class Counts:
 
 
 class Chaos:
-    """A context in which the home's pipeline is killed every so many seconds while it runs. After each restart the
+    """A context in which the home's pipeline is killed every `every` seconds while it runs. After each restart the
     tables are compared with the generator's record. `news` returns new messages, one line each."""
 
     def __init__(self, settings: Settings, every: float) -> None:
@@ -64,12 +64,12 @@ class Chaos:
 
     def news(self) -> list[str]:
         """Messages since the last call."""
-        found: list[str] = []
+        messages: list[str] = []
         while True:
             try:
-                found.append(self._news.get_nowait())
+                messages.append(self._news.get_nowait())
             except Empty:
-                return found
+                return messages
 
     def summary(self) -> str:
         checked = self.exact + self.wrong
@@ -96,22 +96,22 @@ class Chaos:
         if not sent:
             return
         wanted = Counts(sent["accepted"], sent["rejected"], sent["pageviews"])
-        found: list[Counts | None] = [None]
+        counted: list[Counts | None] = [None]
 
         def decided() -> bool:
-            found[0] = counts(self._settings, sent)
-            return found[0] == wanted or (found[0] is not None and found[0].lines > wanted.lines)
+            counted[0] = counts(self._settings, sent)
+            return counted[0] == wanted or (counted[0] is not None and counted[0].lines > wanted.lines)
 
         self._wait(decided, CHECK_SECONDS)
-        if self._stop.is_set() and found[0] != wanted:
+        if self._stop.is_set() and counted[0] != wanted:
             return
-        if found[0] == wanted:
+        if counted[0] == wanted:
             self.exact += 1
             self._say(f"{wanted.lines:,} lines were sent, all are in the tables, each once: {wanted}")
         else:
             self.wrong += 1
             self._say(
-                f"WRONG: sent were {wanted}; the tables have {found[0] or 'different counts'}"
+                f"WRONG: sent were {wanted}; the tables have {counted[0] or 'different counts'}"
                 f" (lines that others send to the site {DEFAULT_SITE!r} meanwhile count as wrong)"
             )
 

@@ -32,11 +32,11 @@ def data_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
         return
     from tidemark.parse.inventory import inventory
 
-    found = inventory(settings_of(ctx, **home))
+    data = inventory(settings_of(ctx, **home))
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        click.echo(json.dumps([asdict(each) for each in data], indent=2))
     else:
-        click.echo("\n".join(_table(found)))
+        click.echo("\n".join(_table(data)))
 
 
 @data_command.command("update")
@@ -64,15 +64,20 @@ def data_update(ctx: click.Context, /, path: Path, dry_run: bool, as_json: bool,
         click.echo("dry run: nothing was changed", err=True)
 
 
-def _table(found: Sequence[Data]) -> Iterator[str]:
+def _table(data: Sequence[Data]) -> Iterator[str]:
     head = ("data", "kind", "date", "entries", "from", "licence", "source")
     rows = [
         (
-            each.name, each.kind, each.date, "" if each.entries is None else f"{each.entries:,}", each.where,
-            each.licence, each.source,
+            each.name,
+            each.kind,
+            each.date,
+            "" if each.entries is None else f"{each.entries:,}",
+            each.where,
+            each.licence,
+            each.source,
         )
-        for each in found
-    ]  # fmt: skip
+        for each in data
+    ]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for row in (head, *rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -219,7 +219,7 @@ Tidemark infers the layout of lines that no format reads. `tidemark import FILE 
  agent, or a method with an address. So error logs, metrics and other logs have no layout.
 - The time, the status and the client's address must be sure. Of two times that differ, of two columns of\
  statuses, and of two addresses, nothing is saved: the message asks which one counts, and `tidemark explain` prints\
- a format for either answer. Day and month are told apart by a day above 12, or by the order of the lines.
+ a format for either answer. Day and month are distinguished by a day above 12, or by the order of the lines.
 - A duration is read if its unit is sure: `12ms`, `took_ms`, seconds with three decimals and a median below one\
  second, or numbers that only one unit allows. Whole numbers without a name are never a duration.
 - A whole number without a name is the size if it stands behind the status and half of the values exceed 1,000, or\
@@ -297,8 +297,10 @@ def _settings() -> Iterator[tuple[str, ...]]:
 def commands_page() -> str:
     """Every command with its arguments and options."""
     with click.Context(tidemark, info_name="tidemark") as ctx:
-        found = list(commands(ctx))
-    listed = [c for c in found if not isinstance(c.command, click.Group) or c.command.invoke_without_command]
+        all_commands = list(commands(ctx))
+    listed = [
+        c for c in all_commands if not isinstance(c.command, click.Group) or c.command.invoke_without_command
+    ]
     return _page(
         "the commands' own help (`src/tidemark/cli/`)",
         "# Commands",

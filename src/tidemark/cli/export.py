@@ -40,9 +40,19 @@ FORMATS = ("parquet", "csv", "jsonl")
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @click.pass_context
 def export_command(
-    ctx: click.Context, /, table: str, targets: tuple[str, ...], form: str, site: str | None, start: str | None,
-    end: str | None, filters: tuple[str, ...], endpoint: str, overwrite: bool, **options: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    table: str,
+    targets: tuple[str, ...],
+    form: str,
+    site: str | None,
+    start: str | None,
+    end: str | None,
+    filters: tuple[str, ...],
+    endpoint: str,
+    overwrite: bool,
+    **options: Any,
+) -> None:
     """Write a TABLE, such as gold.pages, or the rows of a report, such as pages or explain:not_found, to a file.
 
     Reads beside a running pipeline, some rows at a time; needs neither Java nor Spark. The file appears when it is
@@ -59,10 +69,13 @@ def export_command(
     values = {
         name: given
         for name, given in {
-            "site": (site,), "from": (start,), "to": (end,), "filter": filters,
+            "site": (site,),
+            "from": (start,),
+            "to": (end,),
+            "filter": filters,
         }.items()
         if any(given)
-    }  # fmt: skip
+    }
     written = 0
     with explained_figures(settings), tqdm(unit=" rows", unit_scale=True, disable=None, leave=False) as bar:
 
@@ -74,9 +87,14 @@ def export_command(
         reader = reader_of(settings)
         rows = _rows(reader, settings.home, table, values)
         where = export.export(
-            rows, table.replace(":", "-").replace("/", "."), target, cast("export.Format", form),
-            overwrite=overwrite, endpoint=endpoint, progress=progress,
-        )  # fmt: skip
+            rows,
+            table.replace(":", "-").replace("/", "."),
+            target,
+            cast("export.Format", form),
+            overwrite=overwrite,
+            endpoint=endpoint,
+            progress=progress,
+        )
     click.echo(f"{written:,} rows of {table}: {where}")
 
 

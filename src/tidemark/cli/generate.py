@@ -157,8 +157,8 @@ def generate_command(
             if settings.home.is_dir():  # for `tidemark status`
                 settings.run_directory.mkdir(exist_ok=True)
                 write_record(settings.run_directory / "traffic.json", os.getpid())
-            made = paced(blocks(traffic, outcomes_wanted), traffic.start, speed, stop, delay)
-            send(made, settings.kafka, traffic, stop, taken, sent.record if sent else None)
+            generated = paced(blocks(traffic, outcomes_wanted), traffic.start, speed, stop, delay)
+            send(generated, settings.kafka, traffic, stop, taken, sent.record if sent else None)
     if truth is not None:
         expected.write(truth)
 
@@ -196,8 +196,8 @@ class _Report:
 
     def __init__(self, total: int | None) -> None:
         self._bar = tqdm(total=total, unit=" lines", unit_scale=True) if sys.stderr.isatty() else None
-        self._lines = self._told_lines = 0
-        self._told = self._began = time.monotonic()
+        self._lines = self._reported_lines = 0
+        self._reported = self._began = time.monotonic()
 
     def add(self, lines: int, behind: float) -> None:
         self._lines += lines
@@ -205,10 +205,10 @@ class _Report:
             self._bar.update(lines)
             return
         now = time.monotonic()
-        if now - self._told >= _REPORT_SECONDS:
-            rate = (self._lines - self._told_lines) / (now - self._told)
+        if now - self._reported >= _REPORT_SECONDS:
+            rate = (self._lines - self._reported_lines) / (now - self._reported)
             click.echo(f"{self._lines:,} lines, {rate:,.0f}/s, {behind:.1f} s behind schedule", err=True)
-            self._told, self._told_lines = now, self._lines
+            self._reported, self._reported_lines = now, self._lines
 
     def close(self) -> None:
         if self._bar is not None:

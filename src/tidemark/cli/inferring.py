@@ -1,4 +1,4 @@
-"""What `import`, `explain` and `view` say about layouts that are inferred, and the files that they look at for it."""
+"""Messages of `import`, `explain` and `view` about inferred layouts, and the files that are sampled for them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def save_result(
 
 
 def outlook(sample: inferring.Sampled) -> str:
-    """What an import with `--infer` would do about lines that no format reads, or what it would have to ask; empty if
+    """The actions of an import with `--infer` for lines that no format reads, or its questions; empty if
     these are no requests."""
     result, lines = sample.inferred, f"{len(sample.unread):,} lines match no format"
     if isinstance(result, Ambiguous):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 TICK_SECONDS = 0.1
 GROWTH_SECONDS = 1.0
 STOP_SECONDS = 8.0
-# The dashboard starts beside the work on the lines, and gives way to it.
+# The dashboard starts while lines are processed, at a lower priority.
 NICE = 10
 
 
@@ -61,7 +61,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Output:
-    """What a look shows: `as_json` one object, else the summary. Without a `dashboard` it ends with the figures.
+    """The output of a look: `as_json` one object, else the summary. Without a `dashboard` it ends with the figures.
 
     `opened` gets the dashboard's address once it has something to show; `view_of` is the page's path there.
     """
@@ -208,9 +208,14 @@ class Look:
         workers = self._workers or stack.enter_context(view.workers_for(self._settings, 0))
         notices = view.Notices(self._messages.put, self._advance, self._news.set, self._stopping.is_set)
         reader = view.HomeReader(
-            self._settings, self._home, workers, notices,
-            site=self._given.site, format=self._given.format, last_chance=not self._follows,
-        )  # fmt: skip
+            self._settings,
+            self._home,
+            workers,
+            notices,
+            site=self._given.site,
+            format=self._given.format,
+            last_chance=not self._follows,
+        )
         stack.callback(reader.close)
         return reader
 

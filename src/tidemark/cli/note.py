@@ -25,9 +25,16 @@ from tidemark.cli import home_options, settings_of
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable, with --list.")
 @click.pass_context
 def note_command(
-    ctx: click.Context, /, text: str | None, at: datetime | None, site: str, list_: bool, remove: str | None,
-    as_json: bool, **options: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    text: str | None,
+    at: datetime | None,
+    site: str,
+    list_: bool,
+    remove: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Note TEXT for a time, which the charts show; also beside a running pipeline.
 
     Tidemark makes notes about itself: a rebuild, another rules_version, an imported archive, a gap of the pipeline.
@@ -48,13 +55,13 @@ def note_command(
     elif remove:
         notes.remove(settings, store, remove)
     else:
-        found = [row for row in notes.listed(store) if row["site"] in ("", site or row["site"])]
+        rows = [row for row in notes.listed(store) if row["site"] in ("", site or row["site"])]
         lines = [
             f"{row['note']}  {row['time']:%Y-%m-%d %H:%M}  {row['cause']:<9}"
             + (f"{row['site']}: " if row["site"] else "")
             + row["text"]
-            for row in found
+            for row in rows
         ]
         click.echo(
-            json.dumps(found, indent=2, default=str) if as_json else "\n".join(lines or ["no notes yet"])
+            json.dumps(rows, indent=2, default=str) if as_json else "\n".join(lines or ["no notes yet"])
         )

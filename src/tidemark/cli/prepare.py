@@ -33,7 +33,7 @@ def is_prepared(settings: JavaSettings) -> bool:
     return all(class_archive.archive(settings, part).exists() for part in _PARTS)
 
 
-def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) -> bool:
+def prepare(settings: Settings, report: Callable[[str], None] = lambda what: None) -> bool:
     """Runs the pipeline over a little traffic in a temporary home, and lets its JVM archive the
     loaded classes. Calls `say` with each step. Returns False if this JVM cannot archive classes.
 
@@ -43,27 +43,30 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
     with tempfile.TemporaryDirectory(
         prefix=".prepare-", dir=class_archive.archive(settings.java).parent
     ) as work:
-        made, log = {part: Path(work) / f"{part}.jsa" for part in _PARTS}, Path(work) / "access.log"
+        archives, log = {part: Path(work) / f"{part}.jsa" for part in _PARTS}, Path(work) / "access.log"
         trial = Settings.of(
-            home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
-            jvm_cache=settings.java.cache, ivy_settings=settings.java.ivy_settings,
+            home=Path(work) / "home",
+            broker_port=0,
+            quality_interval_seconds=0.0,
+            jvm_cache=settings.java.cache,
+            ivy_settings=settings.java.ivy_settings,
             driver_memory=settings.spark.driver_memory,
-            driver_java_options=class_archive.make(made[class_archive.DRIVER], settings.java),
-            broker_java_options=class_archive.make(made[class_archive.BROKER], settings.java),
-        )  # fmt: skip
-        say("running the pipeline once over a little traffic")
+            driver_java_options=class_archive.make(archives[class_archive.DRIVER], settings.java),
+            broker_java_options=class_archive.make(archives[class_archive.BROKER], settings.java),
+        )
+        report("running the pipeline once over a little traffic")
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
         with broker.running(trial) as there:
             import_files([str(log)], Options(there.kafka, say=lambda text: None))
             # A JVM that writes an archive with profiles reports every step, and its own long command.
             with _output_to(Path(work) / "output"):
                 run_pipeline(there, once=True)
-        say("writing the class archive")
+        report("writing the class archive")
         try:
             _end(spark_session(trial))
         except subprocess.TimeoutExpired as error:
             raise PlatformError("the JVM did not end", "Try again.") from error
-        kept = [class_archive.keep(made[part], settings.java, part) for part in _PARTS]
+        kept = [class_archive.keep(archives[part], settings.java, part) for part in _PARTS]
         return all(kept)
 
 

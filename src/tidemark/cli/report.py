@@ -100,10 +100,10 @@ def report_command(
 
     with explained_figures(settings):
         try:
-            asked = question(name, values, declared(settings.home))
+            request = question(name, values, declared(settings.home))
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from error
-        result = report(Direct(reader_of(settings)), asked)
+        result = report(Direct(reader_of(settings)), request)
     if result.filling:
         click.echo(
             f"The history of {', '.join(result.filling)} is being filled; counting from silver.", err=True

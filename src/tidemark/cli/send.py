@@ -22,9 +22,11 @@ from tidemark.errors import PlatformError, SettingError
     "--period", metavar="DATE", help="A day of the period, ISO 8601 (default: the last that is over)."
 )
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.html",
     help="Write the report to a file instead of sending it.",
-)  # fmt: skip
+)
 @click.pass_context
 def send_command(
     ctx: click.Context, /, name: str, period: str | None, out: Path | None, **options: Any

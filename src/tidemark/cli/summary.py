@@ -62,8 +62,8 @@ def _texts(figures: dict[str, Any], width: int) -> Iterator[str]:
 
 def _first(texts: Iterable[str], most: int, none: str) -> list[str]:
     """The first texts, filled up with empty ones."""
-    found = [text for text, _ in zip(texts, range(most), strict=False)] or [none]
-    return [*found, *[""] * (most - len(found))]
+    first = [text for text, _ in zip(texts, range(most), strict=False)] or [none]
+    return [*first, *[""] * (most - len(first))]
 
 
 def _joined(counts: Iterable[tuple[str, int]], width: int) -> str:

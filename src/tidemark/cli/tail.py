@@ -33,9 +33,14 @@ _COLORS = {"2": "green", "3": "cyan", "4": "yellow", "5": "red"}
 )
 @click.pass_context
 def tail_command(
-    ctx: click.Context, /, site: str | None, filters: tuple[str, ...], as_json: bool, seconds: float | None,
+    ctx: click.Context,
+    /,
+    site: str | None,
+    filters: tuple[str, ...],
+    as_json: bool,
+    seconds: float | None,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Show lines as the running pipeline reads them, with their rate.
 
     A line shows its time (UTC), site, country, status, method, path, duration, and the browser or bot and the source.
@@ -73,8 +78,8 @@ def line(row: dict[str, Any]) -> str:
     from tidemark.figures.text import shown
 
     def text(name: str, most: int = _LONGEST) -> str:
-        found = shown(row[name])
-        return found if len(found) <= most else f"{found[: most - 1]}…"
+        value = shown(row[name])
+        return value if len(value) <= most else f"{value[: most - 1]}…"
 
     if "reasons" in row:
         reasons = ", ".join(map(shown, row["reasons"]))

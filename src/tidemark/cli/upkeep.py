@@ -36,11 +36,11 @@ def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **
     broker, and then every file of the home is read, Parquet and Kafka's records decoded. VALUE is an address in any
     spelling, or a text.
     """
-    from tidemark.service.upkeep import found_still, maintain_tables
+    from tidemark.service.upkeep import maintain_tables, remaining_files
 
     settings = settings_of(ctx, **home)
     done = maintain_tables(settings, at_once=prove is not None)
-    left = [] if prove is None else found_still(settings, prove)
+    left = [] if prove is None else remaining_files(settings, prove)
     if as_json:
         click.echo(json.dumps([entry.as_dict() for entry in done], indent=2))
         for path in left:
@@ -93,8 +93,10 @@ def rebuild_command(
         for name, number in lines_of.items():
             click.echo(f"before: {number:,} lines of {of:,} have another {name} by the data in use", err=True)
     with _Parts() as parts:
-        found = rebuild_table(settings, table, since, dry_run=dry_run, report=parts.show, renew_key=renew_key)
-    click.echo("\n".join(lines(found)))
+        changes = rebuild_table(
+            settings, table, since, dry_run=dry_run, report=parts.show, renew_key=renew_key
+        )
+    click.echo("\n".join(lines(changes)))
     if dry_run:
         click.echo("dry run: nothing was changed", err=True)
 
@@ -158,8 +160,10 @@ def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Create savepoint NAME, with the pipeline running or stopped."""
     from tidemark.service.savepoints import make_savepoint
 
-    made = make_savepoint(settings_of(ctx, **home), name)
-    click.echo(f"savepoint {name}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, shared with the tables")
+    savepoint = make_savepoint(settings_of(ctx, **home), name)
+    click.echo(
+        f"savepoint {name}: {savepoint.files:,} files, {savepoint.bytes / 1e6:,.1f} MB, shared with the tables"
+    )
 
 
 @savepoint_command.command("list")
@@ -170,17 +174,17 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     """Show all savepoints, the oldest first."""
     from tidemark.operate.savepoints import savepoints
 
-    found = savepoints(settings_of(ctx, **home))
+    listed = savepoints(settings_of(ctx, **home))
     if as_json:
-        click.echo(json.dumps([asdict(savepoint) for savepoint in found], indent=2))
+        click.echo(json.dumps([asdict(savepoint) for savepoint in listed], indent=2))
         return
-    for savepoint in found:
+    for savepoint in listed:
         lines = sum(offset for ends in savepoint.offsets.values() for offset in ends.values())
         click.echo(
             f"{savepoint.name:<24} {savepoint.created_at}  {lines:>14,} offsets of the topic,"
             f" {savepoint.bytes / 1e6:,.1f} MB, by version {savepoint.tidemark}"
         )
-    if not found:
+    if not listed:
         click.echo("no savepoints")
 
 
@@ -195,14 +199,22 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     "--state-partitions", type=click.IntRange(min=1), help="Number of shuffle partitions from then on."
 )
 @click.option(
-    "--new-visitor-key", "other_key", is_flag=True,
+    "--new-visitor-key",
+    "other_key",
+    is_flag=True,
     help="Also if the visitor key differs from the savepoint's; a rebuild must follow.",
-)  # fmt: skip
+)
 @click.pass_context
 def savepoint_restore(
-    ctx: click.Context, /, name: str, target: Path | None, tables_location: str, bootstrap_servers: str | None,
-    state_partitions: int | None, other_key: bool,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    name: str,
+    target: Path | None,
+    tables_location: str,
+    bootstrap_servers: str | None,
+    state_partitions: int | None,
+    other_key: bool,
+) -> None:
     """Replace the home's tables and checkpoints by savepoint NAME. The pipeline must be stopped.
 
     With --home the savepoint becomes a second pipeline there, which continues on the same topic from
@@ -219,8 +231,8 @@ def savepoint_restore(
     into = settings.changed(home=home, tables_location=tables_location) if target else None
     if into is not None and (home / "savepoints" / name).is_dir():
         settings, into = settings.changed(home=home), None  # its own savepoint: an ordinary restore
-    made = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
-    click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
+    savepoint = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
+    click.echo(f"savepoint {name} of {savepoint.created_at} restored into {home}")
     if state_partitions is not None:
         click.echo(f"shuffle_partitions = {state_partitions} from now on, as {home / 'tidemark.toml'} says")
 
@@ -263,7 +275,7 @@ def forget_command(
     """
     from tidemark.operate.savepoints import savepoints
     from tidemark.service.access import audit_of
-    from tidemark.service.forget import forget_all_of, forget_visitor, found_still
+    from tidemark.service.forget import forget_all_of, forget_visitor, remaining_files
 
     if site and (visitor or address or prove):
         raise click.UsageError("--site excludes --visitor, --address and --prove.", ctx)
@@ -276,7 +288,7 @@ def forget_command(
     audit.record(None, "forget", "a site" if site else "a visitor" if visitor else "an address")
     audit.write()
     kept = [savepoint.name for savepoint in savepoints(settings)]
-    left = found_still(settings, visitor=visitor, address=address) if prove else []
+    left = remaining_files(settings, visitor=visitor, address=address) if prove else []
     topic = settings.kafka.topic
     in_kafka = done.records is None and any(done.rows.values())
     if as_json:
@@ -304,7 +316,7 @@ def forget_command(
 
 
 def _show_proof(left: list[str]) -> None:
-    """Says in which files of the home a value still stands, and ends with exit code 1 if there are any."""
+    """Lists the files of the home that still contain a value, and exits with code 1 if there are any."""
     for path in left:
         click.echo(f"still in {path}")
     if left:

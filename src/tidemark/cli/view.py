@@ -116,8 +116,8 @@ def _view(
     shows: bool,
 ) -> int:
     base = load({"home": view.place()})
-    found = [] if objects else expand(patterns)
-    paths = list(dict.fromkeys(path if is_stream(path) else str(Path(path).resolve()) for path in found))
+    expanded = [] if objects else expand(patterns)
+    paths = list(dict.fromkeys(path if is_stream(path) else str(Path(path).resolve()) for path in expanded))
     states = states_of(paths)
     # The key of the visitor hash is a secret: only its hash is kept.
     identity = repr((__version__, site, log_format, astuple(base.meaning)))
@@ -185,7 +185,7 @@ def _lines_bytes(home: view.Kept) -> int:
 
 
 def _require_room(home: view.Kept, size: int) -> None:
-    """Raises PlatformError if the disk has no room for the tables of so many bytes of lines."""
+    """Raises PlatformError if the disk has no room for the tables of this many bytes of lines."""
     needed = LEAST_ROOM + max(0, size)
     free = shutil.disk_usage(home.directory).free
     if free < needed:

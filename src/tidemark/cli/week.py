@@ -73,9 +73,17 @@ def load_week(
 def _entry(batch: Batch) -> Entry:
     """The note that these lines are in the topic. Like that of a stream it is never taken for a file's."""
     return Entry(
-        _ENTRY, DEFAULT_SITE, "the demo's week", batch.size, batch.records,
-        prefix_length=0, prefix_sha256="", tail_sha256="", chunk=0, unended=False,
-    )  # fmt: skip
+        _ENTRY,
+        DEFAULT_SITE,
+        "the demo's week",
+        batch.size,
+        batch.records,
+        prefix_length=0,
+        prefix_sha256="",
+        tail_sha256="",
+        chunk=0,
+        unended=False,
+    )
 
 
 @dataclass

@@ -72,7 +72,7 @@ class Aggregation(Mergeable, Protocol):
 @dataclass(frozen=True)
 class Difference:
     """The effect of a change of the source: partial rows with what to add to the table's rows, whose sums may be
-    negative, and the keys of the `lost` rows, which have to be made anew of the source."""
+    negative, and the keys of the `lost` rows, which must be recomputed from the source."""
 
     changed: pa.Table
     lost: pa.Table
@@ -101,9 +101,9 @@ class Revisable(Aggregation, Protocol):
     def difference(self, steps: Sequence[Step]) -> Difference:
         """The effect of the steps, one after the other; at least one."""
 
-    def revise(self, existing: pa.Table, difference: Difference, anew: pa.Table) -> Change:
-        """The change of the table. `existing` are the rows of `touched`, `anew` the partial rows of all source rows of
-        the lost keys."""
+    def revise(self, existing: pa.Table, difference: Difference, recomputed: pa.Table) -> Change:
+        """The change of the table. `existing` are the rows of `touched`, `recomputed` the partial rows of all source
+        rows of the lost keys."""
 
 
 def in_range(table_time: str, partials: pa.Table) -> Where:

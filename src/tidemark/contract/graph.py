@@ -59,7 +59,7 @@ class Graph:
     @cached_property
     def derived(self) -> tuple[Table, ...]:
         """The tables that are made of accepted lines."""
-        return tuple(table for table in self.tables if table.made and not table.follows)
+        return tuple(table for table in self.tables if table.aggregation and not table.follows)
 
     @property
     def now(self) -> tuple[Table, ...]:
@@ -89,7 +89,11 @@ class Graph:
     @property
     def rebuildable(self) -> list[str]:
         """Names of the tables that are made of others."""
-        return [table.name for table in self.tables if table.made or table.lines in ("accepted", "rejected")]
+        return [
+            table.name
+            for table in self.tables
+            if table.aggregation or table.lines in ("accepted", "rejected")
+        ]
 
     @property
     def visited(self) -> tuple[Table, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-# The last part of a line is among so many lines behind the first one.
+# The last part of a line is among so many lines after the first one.
 MOST_LINES = 1_000
 _DOCKER_BYTES = 16 * 1024
 # No runtime splits a shorter line: containerd does at 16 KiB, CRI-O at 8 KiB.

@@ -19,7 +19,7 @@ ACCOUNTS = Table(
     time="committed_at",
     clock="committed_at",
     reads="the flow's batches",
-    tells=lambda settings: {"late_seconds": settings.meaning.late_seconds},
+    reader_settings=lambda settings: {"late_seconds": settings.meaning.late_seconds},
     expects=(
         Expectation(
             "balanced",
@@ -49,7 +49,7 @@ SITES = Table(
     key=("site",),
     time="",
     reads="bronze.access_log",
-    tells=lambda settings: {"lateness_bounds": ",".join(map(str, LATENESS_BOUNDS))},
+    reader_settings=lambda settings: {"lateness_bounds": ",".join(map(str, LATENESS_BOUNDS))},
     columns=(
         Column("site", "string", "Site."),
         Column("first_event_time", "timestamp", "Event time of its oldest accepted line."),
@@ -74,7 +74,7 @@ PROGRESS = Table(
     time="recorded_at",
     clock="recorded_at",
     reads="the flow's batches",
-    tells=lambda settings: {"stale_seconds": settings.watching.stale_seconds},
+    reader_settings=lambda settings: {"stale_seconds": settings.watching.stale_seconds},
     columns=(
         Column("flow", "string", "Flow."),
         Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
@@ -125,7 +125,7 @@ INVENTORY = Table(
         Column(
             "done",
             "long",
-            "Parts of the history that are filled, or made anew for changed settings of sites; else NULL.",
+            "Parts of the history that are filled, or recomputed for changed settings of sites; else NULL.",
         ),
         Column("total", "long", "Parts in all."),
         Column("updated_at", "timestamp", "When the row last changed."),
@@ -153,7 +153,7 @@ ALERTS = Table(
         Column("bound", "double", "Bound that the value is beyond."),
         Column("definition", "string", "Hash of the rule's definition."),
         Column("about", "string", "The definition as text."),
-        Column("late", "boolean", "Whether late lines raised the alert, after its window had been judged."),
+        Column("late", "boolean", "Whether late lines raised the alert, after its window had been evaluated."),
         Column("fired_at", "timestamp", "When the alert was first recorded."),
         Column("withdrawn_at", "timestamp", "When it was withdrawn; NULL if it is not."),
         Column("due", "boolean", "Whether a message about the state waits to be delivered."),
@@ -167,7 +167,7 @@ ALERTS = Table(
 
 ALERT_RULES = Table(
     name="quality.alert_rules",
-    about="One row per alert rule and site: up to where it is judged, and how it stands.",
+    about="One row per alert rule and site: up to where it is evaluated, and how it stands.",
     kind="upsert",
     key=("rule", "site"),
     time="",
@@ -176,15 +176,15 @@ ALERT_RULES = Table(
     columns=(
         Column("rule", "string", "Rule."),
         Column("site", "string", "Site."),
-        Column("definition", "string", "Hash of the definition by which the windows are judged."),
+        Column("definition", "string", "Hash of the definition by which the windows are evaluated."),
         Column("about", "string", "The definition as text."),
-        Column("judged_from", "timestamp", "Start of the first judged window."),
-        Column("judged_until", "timestamp", "End of the last judged window."),
-        Column("state", "string", "Of the last judged window: firing, ok, or unknown where it could not be judged."),
-        Column("value", "double", "Value of the last judged window; NULL where it is undefined."),
-        Column("bound", "double", "Nearest bound; NULL where the window could not be judged."),
-        Column("seen_at", "timestamp", "All lines that arrived before are in the judgement."),
-        Column("swap", "long", "Number of the last rebuild of gold.traffic that is in the judgement; -1: none."),
+        Column("judged_from", "timestamp", "Start of the first evaluated window."),
+        Column("judged_until", "timestamp", "End of the last evaluated window."),
+        Column("state", "string", "Of the last evaluated window: firing, ok, or unknown if it could not be evaluated."),
+        Column("value", "double", "Value of the last evaluated window; NULL where it is undefined."),
+        Column("bound", "double", "Nearest bound; NULL where the window could not be evaluated."),
+        Column("seen_at", "timestamp", "All lines that arrived before are in the evaluation."),
+        Column("swap", "long", "Number of the last rebuild of gold.traffic that is in the evaluation; -1: none."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )  # fmt: skip

@@ -25,7 +25,7 @@ def tables() -> tuple[Table, ...]:
     own = {table.name: table for table in _own()}
     others: dict[str, Table] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        table = _loaded(point, known=own)
+        table = _loaded(point)
         if table.name in own or table.name in others:
             raise _unusable(point, f"there is a table {table.name} already")
         others[table.name] = replace(table, package=point.dist.name if point.dist else point.value)
@@ -39,7 +39,7 @@ def _own() -> Iterator[Table]:
                 yield import_module(f"{layer}.{module.name}").TABLE
 
 
-def _loaded(point: EntryPoint, known: dict[str, Table]) -> Table:
+def _loaded(point: EntryPoint) -> Table:
     try:
         table = point.load()
     except Exception as error:  # the import of a package may raise anything
@@ -48,8 +48,8 @@ def _loaded(point: EntryPoint, known: dict[str, Table]) -> Table:
         raise _unusable(point, f"it is a {type(table).__name__}, not a tidemark.contract.table.Table")
     if table.layer not in LAYERS:
         raise _unusable(point, f"its layer is {table.layer}, not one of {', '.join(LAYERS)}")
-    if table.made is None or table.reads != "silver.requests":
-        raise _unusable(point, "it must be made of silver.requests: `reads` and `made` say how")
+    if table.aggregation is None or table.reads != "silver.requests":
+        raise _unusable(point, "it must read silver.requests (`reads`) and have an `aggregation`")
     return table
 
 

@@ -63,9 +63,14 @@ class Directory:
         has no statistics of text: they tell little of rows in the order of arrival, and take a fifth of the time."""
         bounded = [field.name for field in schema if not _is_text(field.type)]
         return pq.ParquetWriter(
-            f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1,
-            write_statistics=bounded, store_schema=False,
-        )  # fmt: skip
+            f"{self.path}/{name}",
+            schema,
+            filesystem=self.system,
+            compression="zstd",
+            compression_level=1,
+            write_statistics=bounded,
+            store_schema=False,
+        )
 
     def size(self, name: str) -> int:
         """Size of a written file in bytes."""
@@ -164,8 +169,8 @@ class Store(Protocol):
     def reader(self) -> Reader:
         """Answers the queries of `tidemark.figures` from the same tables."""
 
-    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
-        """Creates a missing table, adds missing columns, and sets the properties `told` where they differ.
+    def ensure(self, table: Table, properties: Mapping[str, str] | None = None) -> None:
+        """Creates a missing table, adds missing columns, and sets the `properties` that differ.
 
         Raises TableError if the existing table is incompatible.
         """

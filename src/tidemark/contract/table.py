@@ -62,7 +62,7 @@ class Table:
     table it never changes for a key. It is empty if there is no such column. `clock` is the column with the time at
     which Tidemark wrote the row. `reads` names the table's source, `package` the declaring package if it is another.
 
-    `lines`: the lines of the topic of which an append table has a row. `made` returns how the rows of an upsert
+    `lines`: the lines of the topic of which an append table has a row. `aggregation` returns how the rows of an upsert
     table are made of those of `reads`. A table with `now` is committed together with the lines, and started
     before any other table of the batch; others may follow some seconds later. A table that `follows` is made of a table
     whose rows change, and takes the changes between two versions of it. The rows of a `keyed` table have visitor ids,
@@ -70,7 +70,7 @@ class Table:
 
     `rejecting` are the rules that reject lines, `expects` the expectations for the table's rows.
 
-    `tells` returns the settings that readers of the table need, by name; they are table properties.
+    `reader_settings` returns the settings that readers of the table need, by name. They become table properties.
 
     For data quality: `volume` is the column whose sum over an hour is compared with previous days, `clients` that of
     addresses, of which none should be a proxy's. A `quiet` table may get no new rows for a long time.
@@ -89,12 +89,12 @@ class Table:
     volume: str = ""
     clients: str = ""
     quiet: bool = False
-    made: Callable[[MeaningSettings], Aggregation] | None = field(default=None, compare=False)
+    aggregation: Callable[[MeaningSettings], Aggregation] | None = field(default=None, compare=False)
     now: bool = False
     follows: bool = False
     keyed: bool = False
     clock: str = "updated_at"
-    tells: Callable[[Settings], Mapping[str, object]] | None = field(default=None, compare=False)
+    reader_settings: Callable[[Settings], Mapping[str, object]] | None = field(default=None, compare=False)
     package: str = ""
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Table:
     def plain(self) -> Table:
         """The table without its functions, which can be sent to another process."""
         facts = {each.name: getattr(self, each.name) for each in fields(Table)}
-        return Table(**{**facts, "made": None, "tells": None})
+        return Table(**{**facts, "aggregation": None, "reader_settings": None})
 
     @property
     def layer(self) -> str:
@@ -151,7 +151,7 @@ class Table:
             if c.type == "long" and c.name not in self.key and f"{c.name}_sketch" not in self.column_names
         ]
 
-    def told(self, settings: Settings) -> dict[str, str]:
+    def reader_properties(self, settings: Settings) -> dict[str, str]:
         """The part of the contract for readers of the table, such as the dashboard, as table properties."""
         properties: dict[str, object] = {
             "about": self.about,
@@ -161,11 +161,11 @@ class Table:
             "clock": self.clock,
             "counts": ",".join(self.counts),
         }
-        window = self.made(settings.meaning).window_seconds if self.made else None
+        window = self.aggregation(settings.meaning).window_seconds if self.aggregation else None
         if window:
             properties["window_seconds"] = window
-        if self.tells:
-            properties |= self.tells(settings)
+        if self.reader_settings:
+            properties |= self.reader_settings(settings)
         return {f"{PROPERTY_PREFIX}{name}": str(value) for name, value in properties.items()}
 
     @property

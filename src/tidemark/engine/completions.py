@@ -17,16 +17,19 @@ from tidemark.figures.declared import Goal
 @dataclass(frozen=True)
 class Completions(WindowedCounts):
     """Counts of the matches of goals, by goal and definition: rows of an earlier definition stay as they are until the
-    history of the goal is made anew."""
+    history of the goal is recomputed."""
 
     goals: Mapping[str, Goal] = field(default_factory=dict)
 
     @classmethod
     def of(cls, seconds: int, goals: Mapping[str, Goal]) -> Completions:
         return cls(
-            seconds=seconds, by=(Text("goal"), Text("definition")), sums={"completions": ROWS}, visitors="none",
+            seconds=seconds,
+            by=(Text("goal"), Text("definition")),
+            sums={"completions": ROWS},
+            visitors="none",
             goals=goals,
-        )  # fmt: skip
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tidemark.figures.declared import Goal
 class Conversions(RevisedCounts):
     """Counts of the sessions with a goal, of rows made by `SessionGoals`. `definitions` are those of the goals by name.
 
-    Matches of other definitions do not count: they are there until the history of the goal is made anew.
+    Matches of other definitions do not count: they stay until the history of the goal is recomputed.
     """
 
     definitions: tuple[tuple[str, str], ...] = ()
@@ -27,10 +27,14 @@ class Conversions(RevisedCounts):
     @classmethod
     def of(cls, seconds: int, goals: Mapping[str, Goal]) -> Conversions:
         return cls(
-            seconds=seconds, time="start_time", by=(Text("goal"), Text("channel")), sums={"conversions": ROWS},
-            rows="conversions", visitors="all",
+            seconds=seconds,
+            time="start_time",
+            by=(Text("goal"), Text("channel")),
+            sums={"conversions": ROWS},
+            rows="conversions",
+            visitors="all",
             definitions=tuple((name, named(name, goal)) for name, goal in sorted(goals.items())),
-        )  # fmt: skip
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:

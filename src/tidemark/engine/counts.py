@@ -173,8 +173,8 @@ class WindowedCounts:
         identity = {"window": f"{self.seconds} s"}
         identity |= {name: str(each) for name, each in (*self.sums.items(), *self.histograms.items())}
         identity |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
-        cut = (each for each in self.by if isinstance(each, Text) and each.most is not None)
-        identity |= {each.name: f"at most {each.most} characters" for each in cut}
+        shortened = (each for each in self.by if isinstance(each, Text) and each.most is not None)
+        identity |= {each.name: f"at most {each.most} characters" for each in shortened}
         # What a flag means is recorded with the rows that have it.
         if self.where is not None and self.where.sql not in self.where.columns:
             identity["rows"] = self.where.sql
@@ -234,16 +234,16 @@ class WindowedCounts:
         merged = self.merge(
             pa.concat_tables([kept.select(partials.column_names).cast(partials.schema), partials])
         )
-        made = merged.select(own)
+        updated = merged.select(own)
         if self.start == "window_start":
             width = pa.scalar(self.seconds * _MICROSECONDS, pa.duration("us"))
-            made = made.append_column("window_end", pc.add(merged[self.start], width))
+            updated = updated.append_column("window_end", pc.add(merged[self.start], width))
         if sketched:
             rows, hashes, theta = sketches.of_lists(whole(merged["hashes"]), whole(merged["theta"]))
             visitors = sketches.unite(rows, hashes, theta).limited()
-            made = made.append_column("visitors", visitors.counts())
-            made = made.append_column("visitors_sketch", visitors.to_bytes())
-        return Change(stamped(made))
+            updated = updated.append_column("visitors", visitors.counts())
+            updated = updated.append_column("visitors_sketch", visitors.to_bytes())
+        return Change(stamped(updated))
 
     def _visitors(self, rows: pa.Table, groups: Groups) -> sketches.Sketches | None:
         if self.visitors == "none":

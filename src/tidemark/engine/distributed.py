@@ -46,7 +46,7 @@ def distributed(
         done = run(None)
         yield Executed(done, run) if done.partials or done.files else none()
         return
-    prepared = work.judge.to_frame(frame) if work.judge else frame
+    prepared = work.validation.to_frame(frame) if work.validation else frame
     prepared.persist()
     try:
         kept = Kept.of(work, prepared)
@@ -68,8 +68,8 @@ class Kept:
     def of(cls, work: Work, prepared: DataFrame) -> Kept:
         """From a frame of prepared rows."""
         aggregating = Work(aggregations=work.aggregations)
-        made = executors.run(aggregating, prepared, {}, "") if work.aggregations else Outcome()
-        return cls(work, prepared, made)
+        outcome = executors.run(aggregating, prepared, {}, "") if work.aggregations else Outcome()
+        return cls(work, prepared, outcome)
 
     def without(self, keys: pa.Table) -> Kept:
         gone = F.broadcast(self.frame.sparkSession.createDataFrame(keys))

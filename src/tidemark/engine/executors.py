@@ -32,14 +32,14 @@ def run(
 
     `read` reads the rows if the frame has only their locations. A frame without rows has no partial rows.
     """
-    made = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
+    results = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
     # The tasks of the frame that is collected below, so that Spark plans it once.
-    tasks = made._jdf.queryExecution().toRdd().getNumPartitions()
+    tasks = results._jdf.queryExecution().toRdd().getNumPartitions()
     if tasks > FAN_IN:
-        made = made.repartition(-(-tasks // FAN_IN)).mapInArrow(partial(_merge_task, work), _RESULT)
+        results = results.repartition(-(-tasks // FAN_IN)).mapInArrow(partial(_merge_task, work), _RESULT)
     files: dict[str, list[DataFile]] = {}
     parts: dict[str, list[pa.Buffer]] = {}
-    for kind, name, payload in _results(made.toArrow().to_batches()):
+    for kind, name, payload in _results(results.toArrow().to_batches()):
         if kind == "file":
             files.setdefault(name, []).append(DataFile(**json.loads(payload.to_pybytes())))
         else:

@@ -43,9 +43,23 @@ class SessionGoals:
     goals: Mapping[str, Goal] = field(default_factory=dict)
 
     needs = (
-        "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", "channel", "source", "utm_medium",
-        "utm_campaign", "referrer_host", "bot", "status", "method", "search_term",
-    )  # fmt: skip
+        "site",
+        "visitor_id",
+        "event_time",
+        "path",
+        "query",
+        "referrer",
+        "pageview",
+        "channel",
+        "source",
+        "utm_medium",
+        "utm_campaign",
+        "referrer_host",
+        "bot",
+        "status",
+        "method",
+        "search_term",
+    )
     # Text that others have encoded is only decoded if there are goals.
     encodes = ()
 

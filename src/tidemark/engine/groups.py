@@ -47,15 +47,15 @@ class Groups:
     def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
         """One value per group and column. NULLs are ignored; the result is NULL if there is no other value. The sum of
         a flag is how often it is true."""
-        made: dict[str, pa.Array] = {}
+        aggregates: dict[str, pa.Array] = {}
         others: dict[str, tuple[Column, How]] = {}
         for name, (column, how) in columns.items():
             if how == "first":
-                made[name] = plain(whole(column).take(pa.array(self.first)))
+                aggregates[name] = plain(whole(column).take(pa.array(self.first)))
             elif how == "sum" and pa.types.is_boolean(column.type):
                 flags = flags_of(whole(column))
                 flagged = self.of if flags.all() else self.of[flags]
-                made[name] = pa.array(np.bincount(flagged, minlength=len(self)))
+                aggregates[name] = pa.array(np.bincount(flagged, minlength=len(self)))
             else:
                 others[name] = column, how
         if others:
@@ -63,8 +63,8 @@ class Groups:
             grouped = pa.table(given).group_by("_group", use_threads=False)
             aggregated = grouped.aggregate([(name, how) for name, (_, how) in others.items()])
             # Groups are numbered by appearance, which is the order of the result.
-            made |= {name: whole(aggregated[f"{name}_{how}"]) for name, (_, how) in others.items()}
-        return {name: made[name] for name in columns}
+            aggregates |= {name: whole(aggregated[f"{name}_{how}"]) for name, (_, how) in others.items()}
+        return {name: aggregates[name] for name in columns}
 
 
 def semi_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -23,7 +23,7 @@ class RevisedCounts(WindowedCounts):
     """Sums and distinct visitors of rows that may change or disappear. The sum `rows` counts the rows: where it becomes
     0, the key disappears.
 
-    Sums are corrected by the difference. A sketch can gain visitors; where it loses one, its row is made anew.
+    Sums are corrected by the difference. A sketch can gain visitors; where it loses one, its row is recomputed.
     """
 
     rows: str = "rows"
@@ -47,12 +47,12 @@ class RevisedCounts(WindowedCounts):
         lost = rows.select(list(self.key)).filter(pa.array(loses))
         return Difference(rows.filter(pa.array(differs)), lost)
 
-    def revise(self, existing: pa.Table, difference: Difference, anew: pa.Table) -> Change:
+    def revise(self, existing: pa.Table, difference: Difference, recomputed: pa.Table) -> Change:
         key, lost = list(self.key), difference.lost
         partials = pa.concat_tables(
             [
                 anti_join(difference.changed, lost, key),
-                semi_join(anew, lost, key).cast(difference.changed.schema),
+                semi_join(recomputed, lost, key).cast(difference.changed.schema),
             ]
         )
         rows = self.combine(anti_join(existing, lost, key), partials).rows

@@ -42,9 +42,20 @@ class Sessions:
     newest: Newest = field(default_factory=dict)
 
     needs = (
-        "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", *OF_VISITOR,
-        "channel", "source", "utm_medium", "utm_campaign", "referrer_host",
-    )  # fmt: skip
+        "site",
+        "visitor_id",
+        "event_time",
+        "path",
+        "query",
+        "referrer",
+        "pageview",
+        *OF_VISITOR,
+        "channel",
+        "source",
+        "utm_medium",
+        "utm_campaign",
+        "referrer_host",
+    )
     encodes = ("site", "visitor_id")
 
     @property
@@ -110,17 +121,22 @@ def intervals_of(views: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
     time, path = views["event_time"], views["path"]
     internal = pc.equal(views["channel"], INTERNAL)
     return {
-        "start_time": time, "end_time": time, "entry_page": path, "exit_page": path,
+        "start_time": time,
+        "end_time": time,
+        "entry_page": path,
+        "exit_page": path,
         "pageviews": pa.repeat(pa.scalar(1, pa.int64()), views.num_rows),
-        "entry_query": views["query"], "entry_referrer": views["referrer"],
+        "entry_query": views["query"],
+        "entry_referrer": views["referrer"],
         "channel": pc.if_else(internal, DIRECT, views["channel"]),
         "source": pc.if_else(internal, "", pc.fill_null(views["source"], "")),
-        "medium": _said(views["utm_medium"]), "campaign": _said(views["utm_campaign"]),
+        "medium": _lower(views["utm_medium"]),
+        "campaign": _lower(views["utm_campaign"]),
         "referrer_host": views["referrer_host"],
-    }  # fmt: skip
+    }
 
 
-def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
+def _lower(tag: pa.ChunkedArray) -> pa.ChunkedArray:
     """A campaign tag in lower case, empty if there is none."""
     return pc.fill_null(pc.utf8_lower(tag), "")
 

@@ -52,10 +52,11 @@ class SessionSteps:
             fields=list(_STEP),
         )
         own = {
-            "start_time": views["event_time"], "end_time": views["event_time"],
+            "start_time": views["event_time"],
+            "end_time": views["event_time"],
             "pageviews": pa.repeat(pa.scalar(1, pa.int64()), views.num_rows),
             "steps": pa.ListArray.from_arrays(pa.array(np.arange(views.num_rows + 1), pa.int32()), step),
-        }  # fmt: skip
+        }
         columns = own | {name: views[name] for name in ("site", "visitor_id")}
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 

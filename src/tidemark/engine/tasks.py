@@ -34,7 +34,7 @@ FAN_IN = 16
 @dataclass(frozen=True)
 class Outcome:
     """Result of the work on a batch: the files to commit and the partial rows of the whole batch, by table. Partial
-    rows are merged when they are asked for, so that threads which commit tables share that work."""
+    rows are merged on first use, so that the threads that commit tables share that work."""
 
     files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     partials: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -34,21 +34,23 @@ PARTS_OF_LINES = {"all": ALL, "accepted": Part("accepted"), "rejected": Part("ac
 class Work:
     """The work on the rows of a batch, in the driver or in executors.
 
-    `judge` adds the columns from which everything else is made. Rows with keys in `left_out` are then removed.
+    `validation` adds the columns from which everything else is made. Rows with keys in `left_out` are then removed.
     `appends` are the append tables, each with its part of the rows; `aggregations` has, by table, an aggregation and
     its part of the rows.
     """
 
-    judge: Vectorized | None = None
+    validation: Vectorized | None = None
     appends: Sequence[tuple[Table, Part]] = ()
     aggregations: Mapping[str, tuple[Mergeable, Part]] = field(default_factory=dict)
     left_out: pa.Table | None = None
 
     def prepare(self, rows: pa.Table) -> pa.Table:
         """Prepares rows for appends and aggregations. The result does not depend on the split of the rows."""
-        judged = self.judge.add(rows) if self.judge else rows
+        validated = self.validation.add(rows) if self.validation else rows
         return (
-            judged if self.left_out is None else anti_join(judged, self.left_out, self.left_out.column_names)
+            validated
+            if self.left_out is None
+            else anti_join(validated, self.left_out, self.left_out.column_names)
         )
 
     def rows(self, table: Table, part: Part, prepared: pa.Table) -> pa.Table:

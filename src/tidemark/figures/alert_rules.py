@@ -87,7 +87,7 @@ class Rule:
 
 
 def window_of(time: datetime, seconds: int) -> int:
-    """The number since the epoch of the window of so many seconds that a time lies in."""
+    """The number since the epoch of the window of `seconds` that contains a time."""
     return (time - _EPOCH) // timedelta(seconds=seconds)
 
 

@@ -29,9 +29,11 @@ COLUMNS = (
 
 def rules(rows: Rows, selection: Selection) -> pd.DataFrame:
     """The columns RULE_COLUMNS of each rule on the selection's site, those that fire first."""
-    found = if_any(rows, query(RULES, RULE_COLUMNS, conditions.of_site(selection), order_by=["rule", "site"]))
-    order = found["state"].map({"firing": 0, "unknown": 1}).fillna(2)
-    return found.assign(order=order).sort_values("order", kind="stable").drop(columns="order")
+    rows_of_rules = if_any(
+        rows, query(RULES, RULE_COLUMNS, conditions.of_site(selection), order_by=["rule", "site"])
+    )
+    order = rows_of_rules["state"].map({"firing": 0, "unknown": 1}).fillna(2)
+    return rows_of_rules.assign(order=order).sort_values("order", kind="stable").drop(columns="order")
 
 
 def alerts(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -29,12 +29,12 @@ class Bins:
         return wall_bin(column, self.seconds, self.shifts) if self.shifts else time_bin(column, self.seconds)
 
     def consist_of(self, seconds: int) -> bool:
-        """Whether each is made of whole windows of so many seconds of UTC."""
+        """Whether each consists of whole windows of `seconds` of UTC."""
         return self.seconds % seconds == 0 and (self.shifts is None or self.shifts.fits(seconds))
 
 
 def bins_of(rows: Rows, selection: Selection, seconds: int) -> Bins:
-    """The bins of a selection, whose range tells how its zone's clocks are set."""
+    """The bins of a selection. The clock changes of its zone are those within its range."""
     start, end = selection.start, selection.end
     if selection.zone == "UTC":
         return Bins(seconds)
@@ -45,11 +45,11 @@ def bins_of(rows: Rows, selection: Selection, seconds: int) -> Bins:
     return Bins(seconds, selection.zone, shifts(selection.zone, seconds, start, end + A_DAY))
 
 
-def in_utc(found: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
+def in_utc(rows: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
     """The same with `bin` in UTC."""
     if bins is None or bins.shifts is None:
-        return found
-    return found.assign(bin=to_utc(found["bin"], bins.zone))
+        return rows
+    return rows.assign(bin=to_utc(rows["bin"], bins.zone))
 
 
 def every_bin(

@@ -20,7 +20,7 @@ from tidemark.figures.measures import (
     has,
     measured,
 )
-from tidemark.figures.query import Where, count, count_true, cut, distinct_values
+from tidemark.figures.query import Where, count, count_true, distinct_values, prefix
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 
@@ -35,7 +35,7 @@ NAMES = ("requests", "pages", "bytes", "robots_txt", "errors", "disallowed")
 WHO = ("bot_name", "bot_kind", "bot_verified")
 _LINES = replace(
     LINES,
-    columns={"path": cut("path", 200)},
+    columns={"path": prefix("path", 200)},
     measures={
         **LINES.measures,
         "pages": count(
@@ -59,23 +59,37 @@ def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataF
     `robots_txt` (requests of /robots.txt), `errors`, `disallowed` (requests that robots.txt forbids), and
     `requests_share`, `bytes_share` (0 to 1) of the selection's; most requests first."""
     order = ["-requests", *WHO]
-    found = measured(
-        rows, selection, _LINES, (BOTS,), NAMES,
-        by=WHO, silver_where=(BOT,), order_by=order, limit=limit,
-    )  # fmt: skip
+    listed = measured(
+        rows,
+        selection,
+        _LINES,
+        (BOTS,),
+        NAMES,
+        by=WHO,
+        silver_where=(BOT,),
+        order_by=order,
+        limit=limit,
+    )
     # Rows of before the column was added have none until the table is filled.
-    found["bot_verified"] = found["bot_verified"].fillna("")
+    listed["bot_verified"] = listed["bot_verified"].fillna("")
     every = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), ["requests", "bytes"]).iloc[0]
-    shares = {f"{n}_share": found[n] / every[n] if every[n] else 0.0 for n in ("requests", "bytes")}
-    return found.assign(**shares)
+    shares = {f"{n}_share": listed[n] / every[n] if every[n] else 0.0 for n in ("requests", "bytes")}
+    return listed.assign(**shares)
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `bot_kind`, `requests`."""
     return measured(
-        rows, selection, _LINES, (BOTS,), ["requests"],
-        by=["bot_kind"], bin_seconds=bin_seconds, silver_where=(BOT,), order_by=["bin", "bot_kind"],
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        (BOTS,),
+        ["requests"],
+        by=["bot_kind"],
+        bin_seconds=bin_seconds,
+        silver_where=(BOT,),
+        order_by=["bin", "bot_kind"],
+    )
 
 
 def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
@@ -83,31 +97,52 @@ def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd
     ones); most requests first."""
     by = ["bot_name", "network", "as_org"]
     return measured(
-        rows, selection, _LINES, (), ["requests", "addresses"],
-        by=by, where=(Where("bot_verified", "=", FORGED),), order_by=["-requests", *by], limit=limit,
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        (),
+        ["requests", "addresses"],
+        by=by,
+        where=(Where("bot_verified", "=", FORGED),),
+        order_by=["-requests", *by],
+        limit=limit,
+    )
 
 
 def read_by(
     rows: Rows, selection: Selection, names: Sequence[str] | None = None, limit: int | None = None
 ) -> pd.DataFrame:
-    """What bots, or those of these names, asked for: columns `path` (its first 200 characters) and `requests`."""
+    """The requests of bots, or of those of these names: columns `path` (its first 200 characters) and `requests`."""
     return measured(
-        rows, selection, _LINES, (BOT_PAGES,), ["requests"],
-        by=["path"], where=_named(names), silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        (BOT_PAGES,),
+        ["requests"],
+        by=["path"],
+        where=_named(names),
+        silver_where=(BOT,),
+        order_by=["-requests", "path"],
+        limit=limit,
+    )
 
 
 def read_by_operator(rows: Rows, selection: Selection, names: Sequence[str], limit: int) -> pd.DataFrame:
     """The same of an operator's bots of these names, without requests of forged ones."""
-    found = measured(
-        rows, selection, _LINES, (BOT_PAGES,), ["requests", "forged"],
-        by=["path"], where=_named(names), silver_where=(BOT,),
-    )  # fmt: skip
+    pages = measured(
+        rows,
+        selection,
+        _LINES,
+        (BOT_PAGES,),
+        ["requests", "forged"],
+        by=["path"],
+        where=_named(names),
+        silver_where=(BOT,),
+    )
     # Rows of before the column was added have none until the table is filled.
-    requests = found["requests"] - found["forged"].fillna(0).astype("int64")
-    found = found.assign(requests=requests)[requests > 0][["path", "requests"]]
-    return found.sort_values(["requests", "path"], ascending=[False, True], ignore_index=True).head(limit)
+    requests = pages["requests"] - pages["forged"].fillna(0).astype("int64")
+    pages = pages.assign(requests=requests)[requests > 0][["path", "requests"]]
+    return pages.sort_values(["requests", "path"], ascending=[False, True], ignore_index=True).head(limit)
 
 
 def counted_pages(names: Sequence[str] | None = None) -> Counted:
@@ -132,12 +167,16 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     else:
         crawls = _by_purpose(rows, selection, bin_seconds).groupby("bin", as_index=False)[["requests"]].sum()
     visits = measured(
-        rows, selection.having(Filter("channel", "is", (AI_ASSISTANTS,))), SESSIONS, (SOURCES,), ["sessions"],
+        rows,
+        selection.having(Filter("channel", "is", (AI_ASSISTANTS,))),
+        SESSIONS,
+        (SOURCES,),
+        ["sessions"],
         bin_seconds=bin_seconds,
-    )  # fmt: skip
+    )
     renamed = crawls.rename(columns={"requests": "crawls"}), visits.rename(columns={"sessions": "visits"})
-    found = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
-    return found.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
+    merged = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
+    return merged.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
 
 
 def ai_operators(rows: Rows, selection: Selection) -> pd.DataFrame:
@@ -147,12 +186,14 @@ def ai_operators(rows: Rows, selection: Selection) -> pd.DataFrame:
     crawls, visits = _of_operators(rows, selection)
     crawled = crawls.groupby("operator").agg(bots=("bot_name", _distinct), crawled=("pages", "sum"))
     referred = visits.groupby("operator").agg(referred=("sessions", "sum"))
-    found = crawled.join(referred, how="outer").rename_axis("operator").reset_index()
-    found["bots"] = [names if isinstance(names, list) else [] for names in found["bots"]]
-    found = found.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
-    found["ratio"] = found["crawled"] / found["referred"].where(found["referred"] > 0)
+    operators = crawled.join(referred, how="outer").rename_axis("operator").reset_index()
+    operators["bots"] = [names if isinstance(names, list) else [] for names in operators["bots"]]
+    operators = operators.fillna({"crawled": 0, "referred": 0}).astype(
+        {"crawled": "int64", "referred": "int64"}
+    )
+    operators["ratio"] = operators["crawled"] / operators["referred"].where(operators["referred"] > 0)
     order = ["crawled", "referred", "operator"]
-    return found.sort_values(order, ascending=[False, False, True], ignore_index=True)
+    return operators.sort_values(order, ascending=[False, False, True], ignore_index=True)
 
 
 def ai_operator_over_time(rows: Rows, selection: Selection, bin_seconds: int, operator: str) -> pd.DataFrame:
@@ -161,11 +202,11 @@ def ai_operator_over_time(rows: Rows, selection: Selection, bin_seconds: int, op
         each[each["operator"] == operator].groupby("bin", as_index=False)[[name]].sum()
         for each, name in zip(_of_operators(rows, selection, bin_seconds), ("pages", "sessions"), strict=True)
     )
-    found = crawls.rename(columns={"pages": "crawled"}).merge(
+    merged = crawls.rename(columns={"pages": "crawled"}).merge(
         visits.rename(columns={"sessions": "referred"}), on="bin", how="outer"
     )
-    found = found.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
-    return found.sort_values("bin", ignore_index=True)
+    merged = merged.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
+    return merged.sort_values("bin", ignore_index=True)
 
 
 def _of_operators(
@@ -173,12 +214,18 @@ def _of_operators(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`pages` of each AI bot, and `sessions` by source of AI assistants, both with the `operator`; with `bin_seconds`
     by time."""
-    told = json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}")
-    of_bots, of_sources = told.get("bots", {}), told.get("sources", {})
+    declared = json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}")
+    of_bots, of_sources = declared.get("bots", {}), declared.get("sources", {})
     crawls = measured(
-        rows, selection, _LINES, (BOTS,), ["pages"],
-        by=WHO, bin_seconds=bin_seconds, silver_where=(BOT,),
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        (BOTS,),
+        ["pages"],
+        by=WHO,
+        bin_seconds=bin_seconds,
+        silver_where=(BOT,),
+    )
     listed = crawls["bot_name"].str.lower().map(of_bots)
     ai_bots = (listed.notna() | (crawls["bot_kind"] == AI_CRAWLER)) & (crawls["bot_kind"] != FORGED)
     crawls = crawls.assign(operator=listed.fillna(crawls["bot_name"]))[ai_bots & (crawls["pages"] > 0)]
@@ -199,16 +246,16 @@ def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFr
     crawlers = selection.having(CRAWLERS)
     purposes = _purposes(rows) if _recorded(rows, crawlers, bin_seconds) else {}
     if purposes:
-        found = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], by=["bot_name"])
-        found["ai_purpose"] = found["bot_name"].str.lower().map(purposes).fillna("")
+        counts = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], by=["bot_name"])
+        counts["ai_purpose"] = counts["bot_name"].str.lower().map(purposes).fillna("")
     else:
-        found = _by_purpose(rows, selection, bin_seconds)
-    found = found.groupby("ai_purpose", as_index=False)[["requests"]].sum()
-    return found.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
+        counts = _by_purpose(rows, selection, bin_seconds)
+    counts = counts.groupby("ai_purpose", as_index=False)[["requests"]].sum()
+    return counts.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
 
 
 def _purposes(rows: Rows) -> dict[str, str]:
-    """The purposes of AI crawlers by their names in lower case; none in a home from before gold.bots told them."""
+    """The purposes of AI crawlers by their names in lower case; empty in a home without this property of gold.bots."""
     return dict(json.loads(rows.reader.contract(BOTS.table).properties.get("ai_purposes") or "{}"))
 
 

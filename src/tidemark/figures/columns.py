@@ -38,5 +38,5 @@ def micros(time: pa.Array) -> np.ndarray:
 
     if not len(time):
         return np.zeros(0, np.int64)
-    found: np.ndarray = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return found
+    values: np.ndarray = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return values

@@ -111,8 +111,8 @@ def _passing(each: Filter, column: str | Expression) -> Condition:
             return kept if "" in each.values else AnyOf((kept, null))
         case _:
             column = as_text(each.field) if number else column
-            found = tuple(Where(column, each.operator, v) for v in each.values)
-            return found[0] if len(found) == 1 else AnyOf(found)
+            conditions = tuple(Where(column, each.operator, v) for v in each.values)
+            return conditions[0] if len(conditions) == 1 else AnyOf(conditions)
 
 
 def bots_of(each: Filter) -> bool | None:

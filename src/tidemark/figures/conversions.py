@@ -53,18 +53,18 @@ def conversions(
     current = (
         {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
     )
-    found = [
+    frames = [
         _from_requests(rows, selection, name, of_goal, bins)
         for name, (_, of_goal) in wanted.items()
         if name not in current
     ]
     for part in split(rows, GOLD, selection) if current else ():
         if has(rows, GOLD, part, bins):
-            found.append(_from_gold(rows, part, tuple(current), bins))
+            frames.append(_from_gold(rows, part, tuple(current), bins))
         else:
-            found.append(_from_sessions(rows, part, current, bins))
+            frames.append(_from_sessions(rows, part, current, bins))
     by = [*(["bin"] if bin_seconds else []), "name", "channel"]
-    every = [each[[*by, "conversions"]] for each in found if len(each)]
+    every = [each[[*by, "conversions"]] for each in frames if len(each)]
     if not every:
         return pd.DataFrame(columns=[*by, "conversions"])
     return in_utc(pd.concat(every).groupby(by, as_index=False)[["conversions"]].sum(), bins)
@@ -73,8 +73,10 @@ def conversions(
 def sessions(rows: Rows, selection: Selection, wanted: Wanted, by: str) -> pd.DataFrame:
     """Columns `by` (site or channel) and `sessions`: of all that started in the range, from the query that gives their
     conversions if there is such a one."""
-    told = {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
-    if not told or has(rows, SOURCES, selection) or split(rows, GOLD, selection) != (selection,):
+    current = (
+        {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
+    )
+    if not current or has(rows, SOURCES, selection) or split(rows, GOLD, selection) != (selection,):
         return measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=[by])
     return _by_goals(rows, selection, None).groupby(by, as_index=False)[["sessions"]].sum()
 
@@ -93,8 +95,8 @@ def completed(rows: Rows, selection: Selection, declared: Mapping[str, Goal]) ->
         "definition": "definition",
         "n": total("completions"),
     }
-    found = rows(query(COMPLETIONS.table, columns, kept, group_by=["goal", "definition"]))
-    counts = {(goal, definition): int(n) for goal, definition, n in found.itertuples(index=False)}
+    counted = rows(query(COMPLETIONS.table, columns, kept, group_by=["goal", "definition"]))
+    counts = {(goal, definition): int(n) for goal, definition, n in counted.itertuples(index=False)}
     return {name: counts.get((name, definition), 0) for name, definition in current.items()}
 
 
@@ -135,11 +137,11 @@ def _from_sessions(
     rows: Rows, selection: Selection, current: Mapping[str, str], bins: Bins | None
 ) -> pd.DataFrame:
     names = {f"{definition} {name}": name for name, definition in current.items()}
-    found = _by_goals(rows, selection, bins)
-    found = found.assign(name=[text.split(_SEPARATOR) for text in found["goals"]]).explode("name")
-    found = found.assign(name=found["name"].map(names)).dropna(subset=["name"])
-    by = [name for name in ("name", "channel", "bin") if name in found]
-    return found.groupby(by, as_index=False)[["sessions"]].sum().rename(columns={"sessions": "conversions"})
+    named = _by_goals(rows, selection, bins)
+    named = named.assign(name=[text.split(_SEPARATOR) for text in named["goals"]]).explode("name")
+    named = named.assign(name=named["name"].map(names)).dropna(subset=["name"])
+    by = [name for name in ("name", "channel", "bin") if name in named]
+    return named.groupby(by, as_index=False)[["sessions"]].sum().rename(columns={"sessions": "conversions"})
 
 
 def _by_goals(rows: Rows, selection: Selection, bins: Bins | None) -> pd.DataFrame:
@@ -148,8 +150,8 @@ def _by_goals(rows: Rows, selection: Selection, bins: Bins | None) -> pd.DataFra
     columns: Columns = {"goals": joined("goals", _SEPARATOR), "site": "site"}
     columns |= {"channel": filled("channel")} | ({"bin": bins.of("start_time")} if bins else {})
     kept = (*_of_sessions(selection, rows), Where("pageviews", ">", 0))
-    found = rows(query(REACHED, {**columns, "sessions": count()}, kept, group_by=list(columns)))
-    return found.fillna({"goals": ""})
+    counted = rows(query(REACHED, {**columns, "sessions": count()}, kept, group_by=list(columns)))
+    return counted.fillna({"goals": ""})
 
 
 def _of_sessions(selection: Selection, rows: Rows) -> tuple[Condition, ...]:
@@ -187,5 +189,5 @@ def _from_requests(
     if bins:
         groups["bin"] = bins.of("start_time")
     kept = (*conditions.of_sessions(selection, rows), during)
-    found = rows(query(silver.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
-    return found.assign(name=name, channel=found["channel"].fillna(""))
+    counted = rows(query(silver.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
+    return counted.assign(name=name, channel=counted["channel"].fillna(""))

@@ -21,9 +21,9 @@ def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.
 
 def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
     """The same by country, device, browser, os or bot_kind."""
-    found = measured(rows, selection, LINES, counted(field).golds, NAMES, by=[field])
-    found = found.sort_values(["visitors", "requests", field], ascending=[False, False, True])
-    return found.head(limit if limit is not None else len(found)).reset_index(drop=True)
+    counts = measured(rows, selection, LINES, counted(field).golds, NAMES, by=[field])
+    counts = counts.sort_values(["visitors", "requests", field], ascending=[False, False, True])
+    return counts.head(limit if limit is not None else len(counts)).reset_index(drop=True)
 
 
 def counted(field: str) -> Counted:

@@ -152,7 +152,7 @@ def declared(home: Path) -> Declared:
 
 
 def require_usable(tables: Mapping[str, Any], source: str) -> None:
-    """Raises SettingError if a funnel or a segment of a file cannot be asked for, such as a funnel with a step that is
+    """Raises SettingError if a funnel or a segment of a file is invalid, such as a funnel with a step that is
     a missing goal."""
     declared = Declared(tables, source)
     for name in declared.of("funnels"):
@@ -161,19 +161,19 @@ def require_usable(tables: Mapping[str, Any], source: str) -> None:
         declared.segment(name)
 
 
-def of_right(found: Declared, right: Right) -> Declared:
+def of_right(known: Declared, right: Right) -> Declared:
     """The declarations for all sites, and those for the sites of a right."""
     if right.sites is None:
-        return found
+        return known
     kept = {
         kind: {
             name: values
             for name, values in tables.items()
             if (name if kind == "sites" else values.get("site", "")) in {"", *right.sites}
         }
-        for kind, tables in found.tables.items()
+        for kind, tables in known.tables.items()
     }
-    return replace(found, tables=kept)
+    return replace(known, tables=kept)
 
 
 def home_in(environment: Mapping[str, str]) -> Path:

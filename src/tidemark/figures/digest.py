@@ -1,4 +1,4 @@
-"""What a report by mail says about a period: figures with their change, what moved, and the first rows of lists."""
+"""The content of a report by mail: figures with their change, the largest movements, and the first rows of lists."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def digest(
 
 
 def _figures(rows: Rows, now: Selection, before: Selection | None) -> tuple[Figure, ...]:
-    found = [None if each is None else overview.overview(rows, each) for each in (now, before)]
+    overviews = [None if each is None else overview.overview(rows, each) for each in (now, before)]
     quick = [None if each is None else latency.latency(rows, each) for each in (now, before)]
     failed = [None if each is None else _failed(rows, each) for each in (now, before)]
 
@@ -131,11 +131,11 @@ def _figures(rows: Rows, now: Selection, before: Selection | None) -> tuple[Figu
         return Change(*(None if part is None else getattr(part, name) for part in parts))
 
     figures = [
-        Figure("Visitors", of(found, "visitors"), good=True),
-        Figure("Pageviews", of(found, "pageviews"), good=True),
-        Figure("Sessions", of(found, "sessions"), good=True),
-        Figure("Bounce rate", of(found, "bounce_rate"), "share"),
-        Figure("Requests", of(found, "requests")),
+        Figure("Visitors", of(overviews, "visitors"), good=True),
+        Figure("Pageviews", of(overviews, "pageviews"), good=True),
+        Figure("Sessions", of(overviews, "sessions"), good=True),
+        Figure("Bounce rate", of(overviews, "bounce_rate"), "share"),
+        Figure("Requests", of(overviews, "requests")),
         Figure("Failed requests", Change(*failed), good=False),
     ]
     if quick[0] is not None and quick[0].timed:
@@ -144,8 +144,8 @@ def _figures(rows: Rows, now: Selection, before: Selection | None) -> tuple[Figu
 
 
 def _failed(rows: Rows, selection: Selection) -> int:
-    found = errors.errors(rows, selection)
-    return int(found["requests"].sum())
+    failures = errors.errors(rows, selection)
+    return int(failures["requests"].sum())
 
 
 def _over_time(rows: Rows, selection: Selection, period: Period) -> pd.DataFrame:
@@ -153,9 +153,9 @@ def _over_time(rows: Rows, selection: Selection, period: Period) -> pd.DataFrame
     seconds = BINS[period.every]
     visitors = overview.over_time(rows, selection, seconds)[["bin", "visitors"]]
     classes = errors.classes_over_time(rows, selection, seconds)[["bin", "status_4xx", "status_5xx"]]
-    found = visitors.merge(classes, on="bin", how="outer").fillna(0)
+    merged = visitors.merge(classes, on="bin", how="outer").fillna(0)
     until = min(period.end - timedelta(microseconds=1), datetime.now(UTC))
-    return every_bin(found, period.start, until, seconds, [*found.columns[1:]], period.zone)
+    return every_bin(merged, period.start, until, seconds, [*merged.columns[1:]], period.zone)
 
 
 def _moved(
@@ -164,21 +164,21 @@ def _moved(
     """Why pageviews changed, and failed requests if there are many more of them."""
     if before is None:
         return ()
-    found = []
+    moved = []
     for name, metric in (("Pageviews", "pageviews"), ("404 not found", "not_found"), ("5xx", "status_5xx")):
         why = explain.explain(rows, metric, now, before, declared)
         change = Change(why.now, why.before)
         rose = (why.change or 0) >= max(_LEAST, _MUCH * (why.before or 0))
         if why.change and (metric == "pageviews" or rose):
-            found.append(Moved(name, change, explain.outstanding(why, MOST_ROWS)))
-    return tuple(found)
+            moved.append(Moved(name, change, explain.outstanding(why, MOST_ROWS)))
+    return tuple(moved)
 
 
 def _lists(rows: Rows, now: Selection, before: Selection | None) -> dict[str, tuple[Row, ...]]:
     source = ("source", "channel")
 
-    def listed(found: pd.DataFrame, of: Counted, label: Callable[[Any], str]) -> tuple[Row, ...]:
-        top = found.head(MOST_ROWS)
+    def listed(frame: pd.DataFrame, of: Counted, label: Callable[[Any], str]) -> tuple[Row, ...]:
+        top = frame.head(MOST_ROWS)
         changed = counted.changes(rows, of, top, now, before, known=True)
         named = top.itertuples(index=False)
         return tuple(
@@ -204,6 +204,6 @@ def _lists(rows: Rows, now: Selection, before: Selection | None) -> dict[str, tu
 
 def _began(rows: Rows, now: Selection) -> pd.DataFrame:
     """The alerts that began in the range and still stand, oldest first."""
-    found = alerts.alerts(rows, now)
-    began = found["window_start"] >= now.start
-    return found[began & (found["state"] != "withdrawn")].iloc[::-1].reset_index(drop=True)
+    fired = alerts.alerts(rows, now)
+    began = fired["window_start"] >= now.start
+    return fired[began & (fired["state"] != "withdrawn")].iloc[::-1].reset_index(drop=True)

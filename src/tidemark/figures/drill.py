@@ -57,10 +57,10 @@ def line(rows: Rows, row: Any) -> Line | None:
     known = row["kafka_timestamp"]
     time = () if pd.isna(known) else (Where("kafka_timestamp", "=", known.to_pydatetime()),)
     columns = ["site", "format", "fields", "value", "kafka_timestamp", "ingested_at"]
-    found = rows(query(BRONZE, columns, (*same, *time)))
-    if found.empty:
+    lines = rows(query(BRONZE, columns, (*same, *time)))
+    if lines.empty:
         return None
-    raw = found.iloc[0]
+    raw = lines.iloc[0]
     headers = {name: str(raw[name]) for name in ("site", "format", "fields") if not pd.isna(raw[name])}
     return Line(
         bytes(raw["value"]),
@@ -82,5 +82,5 @@ def _batch(rows: Rows, ingested_at: datetime) -> int | None:
         Where("started_at", "<=", ingested_at),
         Where("committed_at", ">=", ingested_at),
     )
-    found = rows(query(ACCOUNTS, ["batch_id"], during, order_by=["batch_id"]))
-    return None if found.empty else int(found["batch_id"].iloc[0])
+    batches = rows(query(ACCOUNTS, ["batch_id"], during, order_by=["batch_id"]))
+    return None if batches.empty else int(batches["batch_id"].iloc[0])

@@ -37,9 +37,10 @@ def layers(color: dict[str, Any], halo: str) -> list[dict[str, Any]]:
         "fontWeight": 600,
     }
     encoding = {
-        "x": {"field": "at", "type": "temporal"}, "y": {"field": "label_at", "type": "quantitative"},
+        "x": {"field": "at", "type": "temporal"},
+        "y": {"field": "label_at", "type": "quantitative"},
         "text": {"field": "series", "type": "nominal"},
-    }  # fmt: skip
+    }
     around = {"stroke": halo, "strokeWidth": 4, "strokeJoin": "round", "color": halo}
     return [
         {"data": {"name": "ends"}, "mark": style | around, "encoding": encoding},

@@ -11,14 +11,14 @@ from tidemark.figures import conditions, silver
 from tidemark.figures.counted import Counted
 from tidemark.figures.extents import Extent
 from tidemark.figures.measures import LINES, RESPONSES, TRAFFIC, Gold, measured
-from tidemark.figures.query import Columns, Where, count, cut, filled, query, time_bin
+from tidemark.figures.query import Columns, Where, count, filled, prefix, query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import MOST_CHARACTERS
 
 ERRORS = Gold("gold/errors", 3600, frozenset({"status"}))
 FAILED = Where("status", ">=", 400)
-_LINES = replace(LINES, columns={"path": cut("path", MOST_CHARACTERS)})
+_LINES = replace(LINES, columns={"path": prefix("path", MOST_CHARACTERS)})
 CLASSES = ("status_2xx", "status_3xx", "status_4xx", "status_5xx")
 QUARTER = 900
 COUNTED = Counted("requests", ("path", "status"), _LINES, (ERRORS,), where=(FAILED,))
@@ -28,9 +28,15 @@ def statuses(rows: Rows, selection: Selection, bin_seconds: int | None = None) -
     """Columns `bin` (UTC, with `bin_seconds`), `status`, `requests`, `bytes`; most requests first, or by time."""
     order = ["bin", "status"] if bin_seconds else ["-requests", "status"]
     return measured(
-        rows, selection, LINES, (RESPONSES,), ["requests", "bytes"],
-        by=["status"], bin_seconds=bin_seconds, order_by=order,
-    )  # fmt: skip
+        rows,
+        selection,
+        LINES,
+        (RESPONSES,),
+        ["requests", "bytes"],
+        by=["status"],
+        bin_seconds=bin_seconds,
+        order_by=order,
+    )
 
 
 def classes_over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
@@ -48,9 +54,16 @@ def errors(
     where = (Where("status", ">=", max(statuses[0], 400)), Where("status", "<=", statuses[1]))
     order = ["-requests", "path", "status"]
     return measured(
-        rows, selection, _LINES, (ERRORS,), names,
-        by=["path", "status"], where=where, order_by=order, limit=limit,
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        (ERRORS,),
+        names,
+        by=["path", "status"],
+        where=where,
+        order_by=order,
+        limit=limit,
+    )
 
 
 def referrers(
@@ -59,7 +72,7 @@ def referrers(
     """Where requests of these failed paths, or of all, came from: columns `path` (its first 200 characters),
     `referrer`, `own` (whether it is a page of the site), `requests`; for each path own pages first, then most
     requests."""
-    path = cut("path", MOST_CHARACTERS)
+    path = prefix("path", MOST_CHARACTERS)
     listed = () if paths is None else (Where(path, "in", tuple(paths)),)
     where = (*conditions.of_lines(selection), Where("status", "=", status), *listed)
     columns: Columns = {
@@ -69,11 +82,13 @@ def referrers(
         "requests": count(),
     }
     # An engine would ask first whether there is a referrer, and so read it of every line.
-    found = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
-    found = found.dropna(subset=["referrer"])
-    found["own"] = found.pop("channel") == "internal"
-    found = found.groupby(["path", "referrer", "own"], as_index=False)[["requests"]].sum()
-    ordered = found.sort_values(["path", "own", "requests", "referrer"], ascending=[True, False, False, True])
+    counts = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
+    counts = counts.dropna(subset=["referrer"])
+    counts["own"] = counts.pop("channel") == "internal"
+    counts = counts.groupby(["path", "referrer", "own"], as_index=False)[["requests"]].sum()
+    ordered = counts.sort_values(
+        ["path", "own", "requests", "referrer"], ascending=[True, False, False, True]
+    )
     return ordered[["path", "referrer", "own", "requests"]].reset_index(drop=True)
 
 
@@ -81,11 +96,11 @@ def by_hour_and_weekday(rows: Rows, selection: Selection) -> pd.DataFrame:
     """Columns `weekday` (0 is Monday) and `hour`, of the selection's zone, `requests`, `status_4xx`, `status_5xx`."""
     names = ["requests", "status_4xx", "status_5xx"]
     # Every zone differs from UTC by a multiple of a quarter of an hour.
-    found = measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=QUARTER)
-    local = pd.to_datetime(found.pop("bin"), utc=True).dt.tz_convert(selection.zone)
-    found.insert(0, "weekday", local.dt.weekday)
-    found.insert(1, "hour", local.dt.hour)
-    return found.groupby(["weekday", "hour"], as_index=False)[names].sum()
+    counts = measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=QUARTER)
+    local = pd.to_datetime(counts.pop("bin"), utc=True).dt.tz_convert(selection.zone)
+    counts.insert(0, "weekday", local.dt.weekday)
+    counts.insert(1, "hour", local.dt.hour)
+    return counts.groupby(["weekday", "hour"], as_index=False)[names].sum()
 
 
 def at_hour(selection: Selection, extent: Extent, weekday: int, hour: int) -> Where:

@@ -113,16 +113,14 @@ _GOLDS: Mapping[str, Mapping[str, tuple[Gold, ...]]] = {
         "visitors": (TRAFFIC, AUDIENCE),
     },
     "path": {"pageviews": (PAGES,)},
-    "country": {
-        name: (AUDIENCE,) if name == "bytes" else (COUNTRIES, AUDIENCE) for name in _OF_AUDIENCE
-    },
+    "country": {name: (AUDIENCE,) if name == "bytes" else (COUNTRIES, AUDIENCE) for name in _OF_AUDIENCE},
     "device": _OF_AUDIENCE,
     "network": dict.fromkeys(("requests", "pageviews", "visitors"), (NETWORKS,)),
     "status": dict.fromkeys(("requests", "bytes"), (RESPONSES,)),
     "host": dict.fromkeys(("requests", "bytes"), (RESPONSES,)),
     "source": dict.fromkeys(("sessions", "bounces"), (SOURCES,)),
     "campaign": dict.fromkeys(("sessions", "bounces"), (SOURCES,)),
-}  # fmt: skip
+}
 # Measures of which one thing may count for several values of a dimension.
 _REPEATED = {"visitors": "visitor", "sessions": "session", "bounces": "session"}
 
@@ -206,29 +204,29 @@ def explain(
     counts = [_by_value(rows, each, metric, quick=quick) for each in ranges]
     parts: list[dict[str, Any]] = []
     same = []
-    for dimension in (each for each in DIMENSIONS if all(each in found for found in counts)):
+    for dimension in (each for each in DIMENSIONS if all(each in table for table in counts)):
         pair = pd.DataFrame({"now": counts[0][dimension], "before": counts[1][dimension]}).fillna(0)
         pair = pair[(pair != 0).any(axis=1)].astype("int64")
         if len(pair) < 2:
             same.append(dimension)
         else:
             parts += _rows_of(dimension, pair, np.array(totals), np.array(whole), metric)
-    found = pd.DataFrame(parts, columns=["dimension", "kind", "value", "now", "before", "filters"])
+    table = pd.DataFrame(parts, columns=["dimension", "kind", "value", "now", "before", "filters"])
     if metric.per:
-        found[["now", "before"]] /= np.array(whole)
-    change = found["now"] - found["before"]
-    found = found.assign(
+        table[["now", "before"]] /= np.array(whole)
+    change = table["now"] - table["before"]
+    table = table.assign(
         change=change,
         share=change / (now - before) if now != before else None,
-        share_before=found["before"] / before if before else None,
+        share_before=table["before"] / before if before else None,
     )
-    usual = found["share_before"].astype("float64").fillna(0)
-    order = np.lexsort((usual, -change.abs(), found["kind"] != VALUE))
-    repeated = found.loc[found["kind"] == OVERLAP, "dimension"]
+    usual = table["share_before"].astype("float64").fillna(0)
+    order = np.lexsort((usual, -change.abs(), table["kind"] != VALUE))
+    repeated = table.loc[table["kind"] == OVERLAP, "dimension"]
     who = _REPEATED.get(metric.measure)
     return replace(
         explained,
-        rows=found.take(order).reset_index(drop=True)[list(COLUMNS)],
+        rows=table.take(order).reset_index(drop=True)[list(COLUMNS)],
         same=tuple(same),
         overlaps=dict.fromkeys(repeated, f"A {who} with several values counts for each of them."),
     )
@@ -275,29 +273,29 @@ def _entry_or(dimension: str, metric: Metric) -> str:
 def _total(rows: Rows, selection: Selection, metric: Metric) -> int:
     kept = selection.having(*metric.filters)
     golds = () if metric.where else _GOLDS[""].get(metric.measure, ())
-    found = measured(rows, kept, metric.base, golds, [metric.measure], silver_where=metric.where)
-    return int(found[metric.measure].iloc[0])
+    counted = measured(rows, kept, metric.base, golds, [metric.measure], silver_where=metric.where)
+    return int(counted[metric.measure].iloc[0])
 
 
 def _by_value(rows: Rows, selection: Selection, metric: Metric, *, quick: bool) -> dict[str, pd.Series]:
     """The measure by value (text) of every dimension, or of those that gold tables have."""
     kept = selection.having(*metric.filters)
-    found: dict[str, pd.Series] = {}
+    counts: dict[str, pd.Series] = {}
     for dimension, name in DIMENSIONS.items():
         golds = () if metric.where else _GOLDS.get(name, {}).get(metric.measure, ())
         if any(has(rows, gold, kept) for gold in golds):
             counted = measured(rows, kept, metric.base, golds, [metric.measure], by=[name])
             # Gold has 0 for a missing status.
             texts = counted[name].astype(str).replace({"0": ""} if name == "status" else {})
-            found[dimension] = counted.set_index(texts)[metric.measure]
+            counts[dimension] = counted.set_index(texts)[metric.measure]
     if quick:
-        return found
-    others = [dimension for dimension in DIMENSIONS if dimension not in found]
+        return counts
+    others = [dimension for dimension in DIMENSIONS if dimension not in counts]
     if metric.base is SESSIONS:
         # Sessions are those of people.
-        return found | {"bot": pd.Series({"": 1})} | _of_sessions(rows, kept, metric, others)
+        return counts | {"bot": pd.Series({"": 1})} | _of_sessions(rows, kept, metric, others)
     columns: Columns = {each: _OF_LINE[each] for each in others}
-    return found | _apart(rows, kept, metric, columns)
+    return counts | _apart(rows, kept, metric, columns)
 
 
 def _apart(rows: Rows, selection: Selection, metric: Metric, columns: Columns) -> dict[str, pd.Series]:
@@ -306,11 +304,11 @@ def _apart(rows: Rows, selection: Selection, metric: Metric, columns: Columns) -
         return {}
     where = (*metric.base.where(selection, rows), *metric.where)
     measure = metric.base.measures[metric.measure]
-    asked = query(metric.base.table, {**columns, "n": measure}, where, group_by=list(columns), apart=True)
-    found = rows(asked)
+    wanted = query(metric.base.table, {**columns, "n": measure}, where, group_by=list(columns), apart=True)
+    counted = rows(wanted)
     # Only a status may be NULL in its own group.
-    none = found[list(columns)].isna().all(axis=1)
-    parts = {each: found[found[each].notna() | (none & (each == "status"))] for each in columns}
+    none = counted[list(columns)].isna().all(axis=1)
+    parts = {each: counted[counted[each].notna() | (none & (each == "status"))] for each in columns}
     return {each: part.set_index(part[each].fillna(""))["n"] for each, part in parts.items()}
 
 
@@ -355,12 +353,12 @@ def _of_views(rows: Rows, selection: Selection, metric: Metric) -> dict[str, pd.
 def outstanding(explained: Explained, limit: int) -> pd.DataFrame:
     """The values that changed most, and not just as everything did, with the columns COLUMNS; at most two of a
     dimension."""
-    found = explained.rows[explained.rows["kind"] == VALUE]
-    usual = found["share_before"].astype("float64").fillna(0) * (explained.change or 0)
-    both = pd.DataFrame({"change": found["change"].abs(), "more": (found["change"] - usual).abs()})
+    values = explained.rows[explained.rows["kind"] == VALUE]
+    usual = values["share_before"].astype("float64").fillna(0) * (explained.change or 0)
+    both = pd.DataFrame({"change": values["change"].abs(), "more": (values["change"] - usual).abs()})
     weight = both.min(axis=1)
     order = weight[weight > 0].sort_values(ascending=False, kind="stable").index
     outstanding: pd.DataFrame = (
-        found.loc[order].groupby("dimension", sort=False).head(2).head(limit).reset_index(drop=True)
+        values.loc[order].groupby("dimension", sort=False).head(2).head(limit).reset_index(drop=True)
     )
     return outstanding

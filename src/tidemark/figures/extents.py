@@ -25,7 +25,7 @@ class Extent:
 def extents(rows: Rows) -> dict[str, Extent]:
     """First and newest event time per site, from the accounts of the sites or, without them, gold."""
     if rows.reader.version(SITES) is not None:
-        found = rows(
+        bounds = rows(
             query(SITES, {"site": "site", "first": "first_event_time", "newest": "newest_event_time"})
         )
     elif rows.reader.version(TRAFFIC) is not None:
@@ -34,13 +34,13 @@ def extents(rows: Rows) -> dict[str, Extent]:
             "first": least("window_start"),
             "newest": greatest("window_end"),
         }
-        found = rows(query(TRAFFIC, columns, group_by=["site"]))
+        bounds = rows(query(TRAFFIC, columns, group_by=["site"]))
     else:
         return {}
-    found = found.dropna()
+    bounds = bounds.dropna()
     return {
         site: Extent(first.to_pydatetime(), newest.to_pydatetime())
-        for site, first, newest in found[["site", "first", "newest"]].itertuples(index=False)
+        for site, first, newest in bounds[["site", "first", "newest"]].itertuples(index=False)
     }
 
 
@@ -48,8 +48,8 @@ def incomplete(rows: Rows) -> list[str]:
     """The tables whose history is still being filled, such as gold.latency."""
     if rows.reader.version(INVENTORY) is None:
         return []
-    found = rows(query(INVENTORY, ["table"], [Where("complete", "=", False)], order_by=["table"]))
-    return [str(table) for table in found["table"]]
+    tables = rows(query(INVENTORY, ["table"], [Where("complete", "=", False)], order_by=["table"]))
+    return [str(table) for table in tables["table"]]
 
 
 def of_site(known: Mapping[str, Extent], site: str | None) -> Extent:

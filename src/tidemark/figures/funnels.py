@@ -62,116 +62,116 @@ class Funnel:
         return pd.DataFrame({"name": names, "count": self.counts, **shares, "median_seconds": medians})
 
 
-def funnel(rows: Rows, selection: Selection, asked: Definition) -> Funnel:
+def funnel(rows: Rows, selection: Selection, definition: Definition) -> Funnel:
     """The funnel of a selection. Raises NotKnownError by visitor over more than a day where visitors are known for a
     day only."""
-    if asked.visitor and asked.within > timedelta(days=1):
+    if definition.visitor and definition.within > timedelta(days=1):
         require_known(rows.reader, selection.site, "What visitors do over more than a day is")
-    found = _walks(rows, selection, asked)
-    counted = _of_walks(found, selection, asked)
+    all_walks = _walks(rows, selection, definition)
+    counted = _of_walks(all_walks, selection, definition)
     begun = np.flatnonzero(counted.reached)
-    assert found.owners is not None
-    return replace(counted, begun=found.owners.take(begun), began=found.time[counted.first[begun]])
+    assert all_walks.owners is not None
+    return replace(counted, begun=all_walks.owners.take(begun), began=all_walks.time[counted.first[begun]])
 
 
-def by(rows: Rows, selection: Selection, asked: Definition, found: Funnel, label: str) -> pd.DataFrame:
+def by(rows: Rows, selection: Selection, definition: Definition, counted: Funnel, label: str) -> pd.DataFrame:
     """Counts of each step of the selection's funnel by the values of a label, one of LABELS: that of the session, or of
     the session in which a visitor took the first step. Columns `label` and the numbers of the steps, most first."""
-    if asked.visitor:
-        values = sessions_of.of_visitors(rows, selection, label, found.begun, found.began)
+    if definition.visitor:
+        values = sessions_of.of_visitors(rows, selection, label, counted.begun, counted.began)
     else:
-        values = sessions_of.of_walks(rows, selection, label, found.begun)
-    reached = found.reached[found.reached > 0]
-    counts = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(found.steps))})
+        values = sessions_of.of_walks(rows, selection, label, counted.begun)
+    reached = counted.reached[counted.reached > 0]
+    counts = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(counted.steps))})
     counts = counts.groupby(values).sum().rename_axis(label).reset_index()
     return counts.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)  # type: ignore[list-item]
 
 
-def lost(rows: Rows, selection: Selection, asked: Definition, limit: int = 10) -> list[pd.DataFrame]:
+def lost(rows: Rows, selection: Selection, definition: Definition, limit: int = 10) -> list[pd.DataFrame]:
     """Where those went who took a step but not the next one, for each step but the last: see `left_to`. By visitor, a
     pageview counts that lies within the time of the first step."""
-    found = _walks(rows, selection, asked, whole=True)
-    counted = _of_walks(found, selection, asked)
-    within = asked.within if asked.visitor else None
-    return [left_to(found, counted, step, limit, within) for step in range(len(asked.steps) - 1)]
+    all_walks = _walks(rows, selection, definition, whole=True)
+    counted = _of_walks(all_walks, selection, definition)
+    within = definition.within if definition.visitor else None
+    return [left_to(all_walks, counted, step, limit, within) for step in range(len(definition.steps) - 1)]
 
 
-def _walks(rows: Rows, selection: Selection, asked: Definition, *, whole: bool = False) -> Walks:
+def _walks(rows: Rows, selection: Selection, definition: Definition, *, whole: bool = False) -> Walks:
     """The walks that a funnel is of: by visitor only the pageviews that a step matches, or, if `whole`, all pageviews
     of the visitors whom the first step matches."""
-    if not asked.visitor:
+    if not definition.visitor:
         return walks.of_sessions(rows, selection)
     first = selection.end
-    longer = selection if first is None else replace(selection, end=first + asked.within)
-    patterns = [step.pattern for step in asked.steps]
+    longer = selection if first is None else replace(selection, end=first + definition.within)
+    patterns = [step.pattern for step in definition.steps]
     if whole:
         return walks.of_visitors(rows, longer, meeting=patterns[0])
     return walks.of_visitors(rows, longer, patterns)
 
 
-def _of_walks(found: Walks, selection: Selection, asked: Definition) -> Funnel:
-    if not asked.visitor:
-        return taken(found, asked.steps)
+def _of_walks(all_walks: Walks, selection: Selection, definition: Definition) -> Funnel:
+    if not definition.visitor:
+        return taken(all_walks, definition.steps)
     end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
-    return taken(found, asked.steps, asked.within, end)
+    return taken(all_walks, definition.steps, definition.within, end)
 
 
 def taken(
-    found: Walks, steps: Sequence[Step], within: timedelta | None = None, end: int | None = None
+    all_walks: Walks, steps: Sequence[Step], within: timedelta | None = None, end: int | None = None
 ) -> Funnel:
     """The deepest chain of steps of each walk, over all starts before `end` (microseconds since the epoch).
 
     For each row and step it keeps the latest start of a chain that takes the step there, because a later start leaves
     more time for the rest.
     """
-    number, heads = len(found.walk), found.heads()
-    begins = found.matching(steps[0].pattern)
+    number, heads = len(all_walks.walk), all_walks.heads()
+    begins = all_walks.matching(steps[0].pattern)
     if end is not None:
-        begins &= found.time < end
+        begins &= all_walks.time < end
     start = np.where(begins, np.arange(number), _NONE)
-    reached, seconds = np.zeros(found.walks, int), []
-    origin, last = np.zeros(found.walks, np.int64), np.zeros(found.walks, np.int64)
+    reached, seconds = np.zeros(all_walks.walks, int), []
+    origin, last = np.zeros(all_walks.walks, np.int64), np.zeros(all_walks.walks, np.int64)
     for depth, step in enumerate(steps):
         if depth:
             before = np.append([_NONE], np.maximum.accumulate(start)[:-1]) if number else start
-            possible = (before >= heads) & (before != _NONE) & found.matching(step.pattern)
+            possible = (before >= heads) & (before != _NONE) & all_walks.matching(step.pattern)
             if within is not None:
-                possible &= found.time - found.time[before] <= round(within.total_seconds() * 1e6)
+                possible &= all_walks.time - all_walks.time[before] <= round(within.total_seconds() * 1e6)
             start = np.where(possible, before, _NONE)
-        row = found.firsts(start != _NONE)
-        who = found.walk[row]
+        row = all_walks.firsts(start != _NONE)
+        who = all_walks.walk[row]
         reached[who] = depth + 1
         origin[who], last[who] = start[row], row
-        begun = start[row] if within is not None else _first(found, begins)[who]
-        seconds.append((found.time[row] - found.time[begun]) / 1e6)
+        begun = start[row] if within is not None else _first(all_walks, begins)[who]
+        seconds.append((all_walks.time[row] - all_walks.time[begun]) / 1e6)
     return Funnel(tuple(steps), reached, tuple(seconds), origin, last)
 
 
-def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
+def _first(all_walks: Walks, flags: np.ndarray) -> np.ndarray:
     """The first flagged row of each walk, 0 where there is none."""
-    row = np.zeros(found.walks, np.int64)
-    at = found.firsts(flags)
-    row[found.walk[at]] = at
+    row = np.zeros(all_walks.walks, np.int64)
+    at = all_walks.firsts(flags)
+    row[all_walks.walk[at]] = at
     return row
 
 
 def left_to(
-    found: Walks, asked: Funnel, step: int, limit: int = 10, within: timedelta | None = None
+    all_walks: Walks, counted: Funnel, step: int, limit: int = 10, within: timedelta | None = None
 ) -> pd.DataFrame:
     """The pageviews after `step` of the walks that did not take the next one: columns `path` (None: there was no
-    further pageview) and `count`, most first. `found` has all pageviews of the walks; one that is more than `within`
+    further pageview) and `count`, most first. `all_walks` has all their pageviews; one that is more than `within`
     after the first step is none."""
-    stopped = np.flatnonzero(asked.reached == step + 1)
-    after = asked.last[stopped] + 1
-    goes_on = after < len(found.walk)
-    goes_on[goes_on] = found.walk[after[goes_on]] == stopped[goes_on]
+    stopped = np.flatnonzero(counted.reached == step + 1)
+    after = counted.last[stopped] + 1
+    goes_on = after < len(all_walks.walk)
+    goes_on[goes_on] = all_walks.walk[after[goes_on]] == stopped[goes_on]
     if within is not None:
-        begun = found.time[asked.first[stopped[goes_on]]]
-        in_time = found.time[after[goes_on]] - begun <= round(within.total_seconds() * 1e6)
+        begun = all_walks.time[counted.first[stopped[goes_on]]]
+        in_time = all_walks.time[after[goes_on]] - begun <= round(within.total_seconds() * 1e6)
         goes_on[goes_on] = in_time
-    counts = np.bincount(found.path[after[goes_on]], minlength=len(found.paths))
+    counts = np.bincount(all_walks.path[after[goes_on]], minlength=len(all_walks.paths))
     pairs: list[tuple[str | None, int]] = [
-        (found.paths[i], int(counts[i])) for i in np.flatnonzero(counts).tolist()
+        (all_walks.paths[i], int(counts[i])) for i in np.flatnonzero(counts).tolist()
     ]
     if not goes_on.all():
         pairs.append((None, int((~goes_on).sum())))

@@ -36,21 +36,21 @@ def goals(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFrame:
     reached = conversions.conversions(rows, selection, _wanted(mine))
     counted: dict[Any, int] = reached.groupby("name")["conversions"].sum().to_dict()
     done = completions(rows, selection, mine)
-    found = [(name, int(counted.get(name, 0)), done[name]) for name in sorted(mine)]
-    return pd.DataFrame(found, columns=["name", "conversions", "completions"])
+    counts = [(name, int(counted.get(name, 0)), done[name]) for name in sorted(mine)]
+    return pd.DataFrame(counts, columns=["name", "conversions", "completions"])
 
 
 def with_rates(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFrame:
     """The same with `rate`: conversions as a share of the sessions of the goal's sites; None without sessions."""
-    found = goals(rows, selection, declared)
+    counts = goals(rows, selection, declared)
     sessions = conversions.sessions(rows, selection, _wanted(of_site(declared, selection.site)), "site")
     by_site = dict(zip(sessions["site"], sessions["sessions"], strict=True))
     every = [
         by_site.get(site, 0) if (site := declared[name].site) else sum(by_site.values())
-        for name in found["name"]
+        for name in counts["name"]
     ]
-    rates = [n / total if total else None for n, total in zip(found["conversions"], every, strict=True)]
-    return found.assign(rate=pd.Series(rates, dtype="float64"))
+    rates = [n / total if total else None for n, total in zip(counts["conversions"], every, strict=True)]
+    return counts.assign(rate=pd.Series(rates, dtype="float64"))
 
 
 def changes(
@@ -81,10 +81,10 @@ def by_channel(rows: Rows, selection: Selection, name: str, goal: Goal) -> pd.Da
     sessions = conversions.sessions(rows, selection, _wanted({name: goal}), "channel")
     reached = conversions.conversions(rows, selection, _wanted({name: goal}))
     counted: dict[Any, int] = reached.groupby("channel")["conversions"].sum().to_dict()
-    found = sessions.assign(conversions=[int(counted.get(c, 0)) for c in sessions["channel"]])
-    found["rate"] = found["conversions"] / found["sessions"]
-    found = found.sort_values(["conversions", "sessions", "channel"], ascending=[False, False, True])
-    return found[["channel", "conversions", "sessions", "rate"]].reset_index(drop=True)
+    channels = sessions.assign(conversions=[int(counted.get(c, 0)) for c in sessions["channel"]])
+    channels["rate"] = channels["conversions"] / channels["sessions"]
+    channels = channels.sort_values(["conversions", "sessions", "channel"], ascending=[False, False, True])
+    return channels[["channel", "conversions", "sessions", "rate"]].reset_index(drop=True)
 
 
 def _wanted(declared: Goals) -> conversions.Wanted:
@@ -95,9 +95,9 @@ def completions(rows: Rows, selection: Selection, declared: Goals) -> dict[str, 
     """By goal, the requests of the range that match it; from silver all in one read."""
     done = dict.fromkeys(declared, 0)
     for part in split(rows, conversions.COMPLETIONS, selection):
-        found = conversions.completed(rows, part, declared)
-        found |= _from_requests(rows, part, {n: g for n, g in declared.items() if n not in found})
-        done = {name: n + found[name] for name, n in done.items()}
+        completed = conversions.completed(rows, part, declared)
+        completed |= _from_requests(rows, part, {n: g for n, g in declared.items() if n not in completed})
+        done = {name: n + completed[name] for name, n in done.items()}
     return done
 
 
@@ -106,8 +106,8 @@ def _from_requests(rows: Rows, selection: Selection, declared: Goals) -> dict[st
         return {}
     counts = {f"n{i}": count(*matching(goal)) for i, goal in enumerate(declared.values())}
     kept = (*conditions.of_lines(selection), PEOPLE)
-    found = rows(query(silver.REQUESTS, counts, kept)).iloc[0]
-    return {name: int(n) for name, n in zip(declared, found, strict=True)}
+    counted = rows(query(silver.REQUESTS, counts, kept)).iloc[0]
+    return {name: int(n) for name, n in zip(declared, counted, strict=True)}
 
 
 def of_site(declared: Goals, site: str | None) -> dict[str, Goal]:

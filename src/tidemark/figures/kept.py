@@ -29,10 +29,10 @@ class Kept:
 
     def get(self, key: Any) -> pa.Table | None:
         with self._lock:
-            found = self._rows.get(key)
-            if found is not None:
+            rows = self._rows.get(key)
+            if rows is not None:
                 self._rows.move_to_end(key)
-            return found
+            return rows
 
     def put(self, key: Any, rows: pa.Table) -> None:
         with self._lock:
@@ -62,11 +62,11 @@ class Keeping(Through):
 
     def arrow(self, q: Query) -> pa.Table:
         key = (self.label, repr(q), self.versions(self.reader, list(q.tables())))
-        found = self.kept.get(key)
-        if found is None:
-            found = self.reader.arrow(q)
-            self.kept.put(key, found)
-        return found
+        rows = self.kept.get(key)
+        if rows is None:
+            rows = self.reader.arrow(q)
+            self.kept.put(key, rows)
+        return rows
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         self.versions(self.reader, list(q.tables()))

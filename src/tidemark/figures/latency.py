@@ -13,7 +13,7 @@ from tidemark.figures import quantiles
 from tidemark.figures.comparison import Change
 from tidemark.figures.measures import LINES, Gold, has, measured
 from tidemark.figures.quantiles import COARSE, FINE, Latency
-from tidemark.figures.query import Columns, Condition, Where, count, cut, log_bucket, query, time_bin
+from tidemark.figures.query import Columns, Condition, Where, count, log_bucket, prefix, query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import MOST_CHARACTERS, PEOPLE
@@ -40,11 +40,18 @@ def counts(
 ) -> pd.DataFrame:
     """Columns `bin` (UTC, with `bin_seconds`), `by`, `bucket` (α = 0.01) and `requests`, of all requests with a
     duration that `where` keeps."""
-    found = measured(
-        rows, selection, LINES, (LATENCY,), ["requests"],
-        by=[*by, "latency_bucket"], bin_seconds=bin_seconds, where=where, silver_where=(TIMED,),
-    )  # fmt: skip
-    return found.rename(columns={"latency_bucket": "bucket"})
+    measured_rows = measured(
+        rows,
+        selection,
+        LINES,
+        (LATENCY,),
+        ["requests"],
+        by=[*by, "latency_bucket"],
+        bin_seconds=bin_seconds,
+        where=where,
+        silver_where=(TIMED,),
+    )
+    return measured_rows.rename(columns={"latency_bucket": "bucket"})
 
 
 def latency(rows: Rows, selection: Selection) -> Latency:
@@ -63,12 +70,12 @@ def apdex(rows: Rows, selection: Selection, threshold: float) -> float | None:
 
 def heat(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `low` and `high`, the bounds of durations in seconds, and `requests`."""
-    found = counts(rows, selection, bin_seconds)
-    found["row"] = found["bucket"] // ROW
-    found = found.groupby(["bin", "row"], as_index=False)[["requests"]].sum()
-    bounds = {row: _bounds(row) for row in found["row"].unique()}
-    low, high = ([bounds[row][i] for row in found["row"]] for i in (0, 1))
-    return found.assign(low=low, high=high)[["bin", "low", "high", "requests"]].astype(
+    cells = counts(rows, selection, bin_seconds)
+    cells["row"] = cells["bucket"] // ROW
+    cells = cells.groupby(["bin", "row"], as_index=False)[["requests"]].sum()
+    bounds = {row: _bounds(row) for row in cells["row"].unique()}
+    low, high = ([bounds[row][i] for row in cells["row"]] for i in (0, 1))
+    return cells.assign(low=low, high=high)[["bin", "low", "high", "requests"]].astype(
         {"low": "float64", "high": "float64"}
     )
 
@@ -80,10 +87,10 @@ def _bounds(row: int) -> tuple[float, float]:
     return low, float(base ** (row * ROW + ROW - 1.0) / 1_000_000)
 
 
-def rows_of(found: pd.DataFrame) -> list[tuple[float, float]]:
+def rows_of(cells: pd.DataFrame) -> list[tuple[float, float]]:
     """The bounds of all rows of a heat map, the longest durations first; rows without requests are among them, but not
     those next to the row that begins at 0."""
-    lows = found["low"].unique()
+    lows = cells["low"].unique()
     most, least = lows.max(), lows[lows > 0].min() if (lows > 0).any() else 0.0
     every = [_bounds(row) for row in range(quantiles.bucket(float(most) * 2, FINE) // ROW + 1)]
     kept = [pair for pair in every if least <= pair[0] <= most or pair[0] in lows]
@@ -95,23 +102,23 @@ def slowest_pages(
 ) -> pd.DataFrame:
     """Columns `path` (its first 200 characters), `timed`, and `p50`, `p95`, `p99` in seconds; slowest p95 first. Of
     people's requests without assets and failures, pages with at least `least` of them."""
-    found = quantiles.quantiles(page_counts(rows, selection), ["path"], COARSE)
-    found = found[found["timed"] >= least].sort_values(
+    pages = quantiles.quantiles(page_counts(rows, selection), ["path"], COARSE)
+    pages = pages[pages["timed"] >= least].sort_values(
         ["p95", "timed", "path"], ascending=[False, False, True]
     )
-    return found.head(len(found) if limit is None else limit).reset_index(drop=True)
+    return pages.head(len(pages) if limit is None else limit).reset_index(drop=True)
 
 
 def p95_changes(
-    rows: Rows, found: pd.DataFrame, selection: Selection, period: Selection | None
+    rows: Rows, pages: pd.DataFrame, selection: Selection, period: Selection | None
 ) -> list[Change]:
-    """How the p95 of each page in `found` changed from the earlier period; no change for a page without requests."""
+    """How the p95 of each of the `pages` changed from the earlier period; no change for a page without requests."""
     if period is None:
-        return [Change(None, None)] * len(found)
+        return [Change(None, None)] * len(pages)
     now, before = (
         slowest_pages(rows, each).set_index("path")["p95"].to_dict() for each in (selection, period)
     )
-    return [Change(now.get(path), before.get(path)) for path in found["path"]]
+    return [Change(now.get(path), before.get(path)) for path in pages["path"]]
 
 
 def slow_hours(
@@ -125,11 +132,11 @@ def slow_hours(
     its p95 is at least `times` as long. Only the `limit` pages with most requests are compared."""
     hourly = page_counts(rows, selection, hourly=True)
     most = hourly.groupby("path")["requests"].sum().nlargest(limit).index
-    found = quantiles.quantiles(hourly[hourly["path"].isin(most)], ["path", "bin"], COARSE)
-    found = found[found["timed"] >= least]
-    found["usual"] = found.groupby("path")["p95"].transform("median")
-    found["times"] = found["p95"] / found["usual"]
-    slow = found[found["times"] >= times]
+    hours = quantiles.quantiles(hourly[hourly["path"].isin(most)], ["path", "bin"], COARSE)
+    hours = hours[hours["timed"] >= least]
+    hours["usual"] = hours.groupby("path")["p95"].transform("median")
+    hours["times"] = hours["p95"] / hours["usual"]
+    slow = hours[hours["times"] >= times]
     slow = slow.assign(
         hours=slow.groupby("path")["bin"].transform("size"),
         lost=(slow["p95"] - slow["usual"]) * slow["timed"],
@@ -144,7 +151,7 @@ def page_counts(rows: Rows, selection: Selection, *, hourly: bool = False) -> pd
         names = ["path", "buckets", *([PAGE_LATENCY.time] if hourly else [])]
         return _unfolded(rows.reader.arrow(query(PAGE_LATENCY.table, names, PAGE_LATENCY.where(selection))))
     columns: Columns = {
-        "path": cut("path", MOST_CHARACTERS),
+        "path": prefix("path", MOST_CHARACTERS),
         "bucket": log_bucket("duration_us", quantiles.gamma(COARSE)),
         "requests": count(),
     }
@@ -155,15 +162,15 @@ def page_counts(rows: Rows, selection: Selection, *, hourly: bool = False) -> pd
     return rows(query(base.table, columns, where, group_by=[n for n in columns if n != "requests"]))
 
 
-def _unfolded(found: pa.Table) -> pd.DataFrame:
+def _unfolded(table: pa.Table) -> pd.DataFrame:
     """Rows of (path, bucket, requests), each once, of rows with a map from bucket to requests; also by `bin`, where
     they have a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts, hourly = [], PAGE_LATENCY.time in found.column_names
+    parts, hourly = [], PAGE_LATENCY.time in table.column_names
     by = ["bin"] if hourly else []
-    for batch in (each for each in found.to_batches() if each.num_rows):
+    for batch in (each for each in table.to_batches() if each.num_rows):
         maps = batch["buckets"]
         lengths = np.diff(maps.offsets.to_numpy())
         path = pc.dictionary_encode(batch["path"].cast(pa.string()))

@@ -1,4 +1,4 @@
-"""What is happening now: counts per minute, and visitors by country in short windows."""
+"""Current traffic: counts per minute, and visitors by country in short windows."""
 
 from __future__ import annotations
 

@@ -34,63 +34,65 @@ def sessions(rows: Rows, where: Sequence[Condition], started: Sequence[Where]) -
         rows(query(table, {"n": count()}, tuple(started)))["n"].iloc[0] for table in (STEPS, SESSIONS)
     )
     longer = (*where, Where("pageviews", ">", MOST_STEPS))
-    found = rows(
+    listed = rows(
         query(SESSIONS, COLUMNS, longer, order_by=["session_id"], limit=MOST_SESSIONS + 1, counted=True)
     )
-    return found if known == all_ and len(found) <= MOST_SESSIONS else None
+    return listed if known == all_ and len(listed) <= MOST_SESSIONS else None
 
 
-def later(rows: Rows, found: pd.DataFrame, where: Sequence[Condition], started: Sequence[Where]) -> list[str]:
+def later(
+    rows: Rows, long_sessions: pd.DataFrame, where: Sequence[Condition], started: Sequence[Where]
+) -> list[str]:
     """The ids of those of the sessions that have no pageview which `where` keeps among their first ones, but later."""
-    if found.empty:
+    if long_sessions.empty:
         return []
     longer = (*started, Where("pageviews", ">", MOST_STEPS))
     first = HasElement("session_id", STEPS, "steps", tuple(where), longer)
-    asked = query(STEPS, ["session_id"], (*longer, first), order_by=["session_id"], counted=True)
-    told = rows(asked)["session_id"]
-    others = found[~found["session_id"].isin(told)]
+    wanted = query(STEPS, ["session_id"], (*longer, first), order_by=["session_id"], counted=True)
+    recorded = rows(wanted)["session_id"]
+    others = long_sessions[~long_sessions["session_id"].isin(recorded)]
     return sorted(views(rows, others, where)["session_id"].unique().tolist())
 
 
-def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> pd.DataFrame:
+def views(rows: Rows, long_sessions: pd.DataFrame, where: Sequence[Condition] = ()) -> pd.DataFrame:
     """The pageviews of sessions that `where` keeps: columns `session_id`, `event_time`, `path`."""
-    if found.empty:
+    if long_sessions.empty:
         return pd.DataFrame(columns=pd.Index(["session_id", "event_time", "path"]))
     # The bounds of time let an engine skip most files.
     times = tuple(
         AllOf((Where("event_time", ">=", each.start_time), Where("event_time", "<=", each.end_time)))
-        for each in found.itertuples()
+        for each in long_sessions.itertuples()
     )
-    people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
+    people = Where("visitor_id", "in", tuple(long_sessions["visitor_id"].unique().tolist()))
     kept = (*where, VIEW, people, AnyOf(times))
     lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept, counted=True))
-    both = found.merge(lines, on=["site", "visitor_id"])
+    both = long_sessions.merge(lines, on=["site", "visitor_id"])
     inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])
     return both.loc[inside, ["session_id", "event_time", "path"]]
 
 
-def left_out(batch: pa.Table, found: pd.DataFrame) -> pa.Table:
-    """Rows of silver.session_steps without those of the sessions `found`."""
+def left_out(batch: pa.Table, long_sessions: pd.DataFrame) -> pa.Table:
+    """Rows of silver.session_steps without those of the `long_sessions`."""
     import pyarrow.compute as pc
 
-    if found.empty:
+    if long_sessions.empty:
         return batch
     # Only a list that is full can lack a pageview.
     full = np.flatnonzero(pc.greater_equal(pc.list_value_length(batch["steps"]), MOST_STEPS).to_numpy())
     if not len(full):
         return batch
-    known = set(found[list(_SESSION)].itertuples(index=False, name=None))
+    known = set(long_sessions[list(_SESSION)].itertuples(index=False, name=None))
     kept = np.ones(len(batch), bool)
     kept[full] = [tuple(row.values()) not in known for row in batch.select(_SESSION).take(full).to_pylist()]
     return batch.filter(kept)
 
 
-def steps(found: pd.DataFrame, every: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Rows of the schema for the sessions `found`, with all their `views` as steps."""
+def steps(longer: pd.DataFrame, every: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Rows of the schema for the sessions `longer`, with all their `views` as steps."""
     import pyarrow as pa
 
     every = every.sort_values(["session_id", "event_time", "path"])
-    sessions = found.sort_values("session_id")
+    sessions = longer.sort_values("session_id")
     numbers = every.groupby("session_id").size().reindex(sessions["session_id"], fill_value=0)
     step = schema.field("steps").type.value_type
     flat = pa.StructArray.from_arrays(

@@ -43,6 +43,13 @@ def cities(rows: Rows, selection: Selection, limit: int | None = None) -> pd.Dat
     by = ["city", "region", "country"]
     known = (Where("city", "is not null"), Where("bot", "=", False))
     return measured(
-        rows, selection, LINES, (), ["visitors", "requests"],
-        by=by, where=known, order_by=["-requests", *by], limit=limit,
-    )  # fmt: skip
+        rows,
+        selection,
+        LINES,
+        (),
+        ["visitors", "requests"],
+        by=by,
+        where=known,
+        order_by=["-requests", *by],
+        limit=limit,
+    )

@@ -23,12 +23,12 @@ def notes(
     before `end`. The table is small, so one read of all of it serves every chart."""
     import pandas as pd
 
-    found = if_any(rows, query(TABLE, COLUMNS, order_by=["time", "note"]), {"time": "datetime64[us, UTC]"})
-    kept = pd.Series(data=True, index=found.index)
+    listed = if_any(rows, query(TABLE, COLUMNS, order_by=["time", "note"]), {"time": "datetime64[us, UTC]"})
+    kept = pd.Series(data=True, index=listed.index)
     if site is not None:
-        kept &= found["site"].isin([site, ""])
+        kept &= listed["site"].isin([site, ""])
     if start is not None:
-        kept &= found["time"] >= start
+        kept &= listed["time"] >= start
     if end is not None:
-        kept &= found["time"] < end
-    return found[kept].reset_index(drop=True)
+        kept &= listed["time"] < end
+    return listed[kept].reset_index(drop=True)

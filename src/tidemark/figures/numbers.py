@@ -58,7 +58,7 @@ NUMBERS = {
     "crawled": "Pages (bot pages) that an operator's AI bots fetched; without forged bots.",
     "referred": "Sessions that the operator's AI assistants sent.",
     "ratio": "Pages crawled per session sent.",
-    "firing": "Rules whose last judged windows breach them, by site.",
+    "firing": "Rules whose last evaluated windows breach them, by site.",
     "fired": "Alerts that began, or still fired, in the range; without those that late lines withdrew.",
     "withdrawn": "Alerts that a late line, a rebuild or a changed rule has shown to be none.",
     "undelivered": "Messages that wait for a target to take them.",

@@ -32,9 +32,9 @@ class Overview:
 def overview(rows: Rows, selection: Selection) -> Overview:
     names = ["requests", "pageviews", "visitors"]
     lines = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), names).iloc[0]
-    found = sessions.summary(rows, selection)
+    summary = sessions.summary(rows, selection)
     requests, pageviews, visitors = (int(lines[name]) for name in names)
-    return Overview(requests, pageviews, visitors, found.sessions, found.bounce_rate, found.duration)
+    return Overview(requests, pageviews, visitors, summary.sessions, summary.bounce_rate, summary.duration)
 
 
 def changes(rows: Rows, selection: Selection, extent: Extent, clock: datetime) -> dict[str, Change]:
@@ -60,8 +60,8 @@ def figure_over_time(rows: Rows, selection: Selection, bin_seconds: int, name: s
     if name == "duration":
         return sessions.duration_over_time(rows, selection, bin_seconds)
     if name in ("sessions", "bounce_rate"):
-        found = sessions.over_time(rows, selection, bin_seconds)
-        found["bounce_rate"] = found["bounces"] / found["sessions"]
+        counts = sessions.over_time(rows, selection, bin_seconds)
+        counts["bounce_rate"] = counts["bounces"] / counts["sessions"]
     else:
-        found = over_time(rows, selection, bin_seconds, visitors=name == "visitors")
-    return found[["bin", name]]
+        counts = over_time(rows, selection, bin_seconds, visitors=name == "visitors")
+    return counts[["bin", name]]

@@ -18,20 +18,27 @@ def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.Data
     """Columns `path`, `pageviews`, `visitors`; most pageviews first."""
     order = ["-pageviews", "path"]
     return measured(
-        rows, selection, LINES, (PAGES,), ["pageviews", "visitors"],
-        by=["path"], order_by=order, limit=limit, silver_where=(VIEW,),
-    )  # fmt: skip
+        rows,
+        selection,
+        LINES,
+        (PAGES,),
+        ["pageviews", "visitors"],
+        by=["path"],
+        order_by=order,
+        limit=limit,
+        silver_where=(VIEW,),
+    )
 
 
 def with_sessions(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """The pages, also with `entries`, `exits`, and `bounces` of the sessions that entered there."""
-    found = pages(rows, selection, limit)
+    listed = pages(rows, selection, limit)
     entry = sessions.by(rows, selection, "entry_page").rename(
         columns={"entry_page": "path", "sessions": "entries"}
     )
     leave = sessions.by(rows, selection, "exit_page").rename(
         columns={"exit_page": "path", "sessions": "exits"}
     )
-    found = found.merge(entry, on="path", how="left").merge(leave[["path", "exits"]], on="path", how="left")
+    listed = listed.merge(entry, on="path", how="left").merge(leave[["path", "exits"]], on="path", how="left")
     counts = ["entries", "exits", "bounces"]
-    return found.assign(**{name: found[name].fillna(0).astype("int64") for name in counts})
+    return listed.assign(**{name: listed[name].fillna(0).astype("int64") for name in counts})

@@ -44,8 +44,8 @@ def paths(
     folders = Folders()
     placed = []
     for part in walks.by_sessions(rows, selection, seen):
-        found = walks.of_steps(part, seen)
-        placed.append(places(folders(found) if folded else found, begins, backward=backward))
+        walked = walks.of_steps(part, seen)
+        placed.append(places(folders(walked) if folded else walked, begins, backward=backward))
     return through(np.concatenate(placed), folders.names if folded else seen.names, shown)
 
 
@@ -57,10 +57,10 @@ class Folders:
         self._number: dict[str, int] = {}
         self._codes = np.zeros(0, np.int32)
 
-    def __call__(self, found: Walks) -> Walks:
-        new = [self._code(folder(path)) for path in found.paths[len(self._codes) :]]
+    def __call__(self, all_walks: Walks) -> Walks:
+        new = [self._code(folder(path)) for path in all_walks.paths[len(self._codes) :]]
         self._codes = np.append(self._codes, np.array(new, np.int32))
-        return replace(found, path=self._codes[found.path], paths=self.names)
+        return replace(all_walks, path=self._codes[all_walks.path], paths=self.names)
 
     def _code(self, name: str) -> int:
         if name not in self._number:
@@ -117,29 +117,31 @@ def _sheet(counts: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def places(
-    found: Walks, begins: Matching | None = None, *, backward: bool = False, levels: int = LEVELS
+    all_walks: Walks, begins: Matching | None = None, *, backward: bool = False, levels: int = LEVELS
 ) -> np.ndarray:
     """One row per walk, or per walk with a path that `begins`: the indices of its paths from there on, -1 after its
     end. Equal neighbours are one visit of a page."""
-    found = _collapsed(found)
-    first = found.firsts()
-    end = np.append(first[1:], len(found.walk))
+    all_walks = _collapsed(all_walks)
+    first = all_walks.firsts()
+    end = np.append(first[1:], len(all_walks.walk))
     starts, own = first, np.arange(len(first))
     if begins is not None:
-        starts = found.firsts(begins(found.path, found.paths))
+        starts = all_walks.firsts(begins(all_walks.path, all_walks.paths))
         own = np.searchsorted(first, starts, "right") - 1
     # The rows of a level lie together in memory.
     table = np.full((len(starts), levels), -1, np.int32, order="F")
     for level in range(levels):
         place = starts - level if backward else starts + level
         inside = place >= first[own] if backward else place < end[own]
-        table[inside, level] = found.path[place[inside]]
+        table[inside, level] = all_walks.path[place[inside]]
     return table
 
 
-def _collapsed(found: Walks) -> Walks:
+def _collapsed(all_walks: Walks) -> Walks:
     """Without the rows whose path is that of the row before in the same walk, and without times, of which levels have
     no use."""
-    new = np.ones(len(found.walk), bool)
-    new[1:] = (found.walk[1:] != found.walk[:-1]) | (found.path[1:] != found.path[:-1])
-    return Walks(found.walk[new], found.time[:0], found.path[new], found.paths, found.walks)
+    new = np.ones(len(all_walks.walk), bool)
+    new[1:] = (all_walks.walk[1:] != all_walks.walk[:-1]) | (all_walks.path[1:] != all_walks.path[:-1])
+    return Walks(
+        all_walks.walk[new], all_walks.time[:0], all_walks.path[new], all_walks.paths, all_walks.walks
+    )

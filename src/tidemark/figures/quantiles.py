@@ -79,10 +79,10 @@ class Latency:
 
 def summary(counts: pd.DataFrame, alpha: float) -> Latency:
     """The quantiles of the columns `bucket` and `requests`, with each bucket once."""
-    found = quantiles(counts.assign(all=0), ["all"], alpha)
-    if found.empty:
+    rows = quantiles(counts.assign(all=0), ["all"], alpha)
+    if rows.empty:
         return Latency(0, None, None, None)
-    row = found.iloc[0]
+    row = rows.iloc[0]
     return Latency(int(row["timed"]), *(float(row[f"p{percent}"]) for percent in PERCENTS))
 
 
@@ -92,12 +92,12 @@ def quantiles(counts: pd.DataFrame, by: Sequence[str], alpha: float) -> pd.DataF
     ordered = counts[counts["requests"] > 0].sort_values([*by, "bucket"])
     groups = ordered.groupby(list(by), sort=True)["requests"]
     passed, number = groups.cumsum(), groups.transform("sum")
-    found = groups.sum().rename("timed").reset_index()
+    result = groups.sum().rename("timed").reset_index()
     for percent in PERCENTS:
         rank = -(-number * percent // 100)
         reached = ordered[passed >= rank].groupby(list(by), sort=True)["bucket"].first()
-        found[f"p{percent}"] = seconds(reached.to_numpy(np.float64), alpha)
-    return found
+        result[f"p{percent}"] = seconds(reached.to_numpy(np.float64), alpha)
+    return result
 
 
 def apdex(counts: pd.DataFrame, threshold: float, alpha: float) -> float | None:

@@ -24,10 +24,24 @@ Operator = Literal[
     "is not null",
 ]
 Kind = Literal[
-    "count", "distinct", "sum", "min", "max", "median", "count_true",
-    "bin", "wall_bin", "bucket", "log_bucket", "text", "filled", "lowered", "cut", "later",
+    "count",
+    "distinct",
+    "sum",
+    "min",
+    "max",
+    "median",
+    "count_true",
+    "bin",
+    "wall_bin",
+    "bucket",
+    "log_bucket",
+    "text",
+    "filled",
+    "lowered",
+    "prefix",
+    "later",
     "joined",
-]  # fmt: skip
+]
 AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
 
@@ -164,9 +178,9 @@ def lowered(column: str) -> Expression:
     return Expression("lowered", column)
 
 
-def cut(column: str, characters: int) -> Expression:
+def prefix(column: str, characters: int) -> Expression:
     """The first characters of a text, with the empty string in place of NULL."""
-    return Expression("cut", column, int(characters))
+    return Expression("prefix", column, int(characters))
 
 
 def later(column: str, seconds: int) -> Expression:
@@ -203,15 +217,15 @@ class Query:
 
 
 def _tables(conditions: Sequence[Condition]) -> list[str]:
-    found: list[str] = []
+    tables: list[str] = []
     for condition in conditions:
         if isinstance(condition, AnyOf | AllOf):
-            found += _tables(condition.conditions)
+            tables += _tables(condition.conditions)
         elif isinstance(condition, Exists):
-            found += [condition.table, *_tables(condition.where)]
+            tables += [condition.table, *_tables(condition.where)]
         elif isinstance(condition, HasElement):
-            found.append(condition.table)
-    return found
+            tables.append(condition.table)
+    return tables
 
 
 def query(

@@ -23,7 +23,7 @@ _REACH = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(
 
 
 class ParameterError(SelectionError):
-    """A report does not take a parameter, lacks one, or is asked for two that exclude each other."""
+    """A report does not take a parameter, lacks one, or gets two that exclude each other."""
 
 
 class UnknownReportError(SelectionError):
@@ -31,7 +31,7 @@ class UnknownReportError(SelectionError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Parameters:
     """The values of reports' own parameters, by the parameters' names, and what the home has `declared`."""
 
     declared: Declared = field(default_factory=Declared)
@@ -54,7 +54,7 @@ class Question:
 
     spec: ReportSpec
     selection: Selection
-    asked: Asked
+    parameters: Parameters
 
 
 def question(
@@ -78,7 +78,7 @@ def question(
             raise ParameterError(
                 f"{parameter.name}: the report {name} needs it", f"{parameter.name}: {parameter.about}"
             )
-    return Question(spec, selection, Asked(declared, **own))
+    return Question(spec, selection, Parameters(declared, **own))
 
 
 def require_known(what: str, values: Values, parameters: Sequence[Parameter]) -> None:

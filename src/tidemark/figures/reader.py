@@ -42,10 +42,12 @@ class Contract:
             return None
 
 
-def properties_of(found: Mapping[str, str]) -> dict[str, str]:
+def properties_of(configuration: Mapping[str, str]) -> dict[str, str]:
     """The pipeline's properties among those of a table."""
     prefix = "tidemark."
-    return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value for name, value in configuration.items() if name.startswith(prefix)
+    }
 
 
 class ReadError(TableError):

@@ -31,7 +31,7 @@ class DeltaReader:
         self.label = location or str(home)
         # The name that Hadoop has for S3 is not everybody's.
         self.root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
-        self._here = not location
+        self._local = not location
         self._options = options
         self._handles: dict[str, DeltaTable] = {}
         self._versions: dict[str, Version] = {}
@@ -54,9 +54,9 @@ class DeltaReader:
     def contract(self, table: str) -> Contract:
         with self._table_lock(table):
             handle = self._latest(table)
-            found = handle.metadata().configuration
+            configuration = handle.metadata().configuration
             columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
-        return Contract(properties_of(found), columns)
+        return Contract(properties_of(configuration), columns)
 
     def arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
@@ -72,16 +72,16 @@ class DeltaReader:
         import pyarrow as pa
 
         # A table elsewhere is read by the engine, which asks for all it needs at once.
-        if not self._here or not suits(q):
+        if not self._local or not suits(q):
             return plain(self.arrow(q)).to_reader()
         with self._tables(q) as handles:
-            found = scan(handles[q.table], q, names)
+            scanned = scan(handles[q.table], q, names)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._forgetting([q.table]):
-                yield from found
+                yield from scanned
 
-        return pa.RecordBatchReader.from_batches(found.schema, batches())
+        return pa.RecordBatchReader.from_batches(scanned.schema, batches())
 
     def batches(self, q: Query) -> pa.RecordBatchReader:
         """The rows of a query in plain types, some at a time. Raises MissingTableError or ReadError."""
@@ -92,12 +92,12 @@ class DeltaReader:
             builder = QueryBuilder()
             for table, handle in handles.items():
                 builder = builder.register(_source(table), handle)
-            found = pa.RecordBatchReader.from_stream(builder.execute(render(q, _source, DataFusion())))
-        schema = plain(found.schema.empty_table()).schema
+            stream = pa.RecordBatchReader.from_stream(builder.execute(render(q, _source, DataFusion())))
+        schema = plain(stream.schema.empty_table()).schema
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._forgetting([q.table]):
-                for batch in found:
+                for batch in stream:
                     yield from plain(pa.Table.from_batches([batch])).to_batches()
 
         return pa.RecordBatchReader.from_batches(schema, batches())
@@ -115,7 +115,7 @@ class DeltaReader:
 
     @contextmanager
     def _forgetting(self, tables: Sequence[str]) -> Iterator[None]:
-        """Opens these tables anew the next time if they could not be read; the first one is named in the error."""
+        """Reopens these tables the next time if they could not be read; the error names the first one."""
         try:
             yield
         except Exception as error:
@@ -129,18 +129,18 @@ class DeltaReader:
         from deltalake.exceptions import TableNotFoundError
 
         path = f"{self.root}/{table}"
-        if self._here and not Path(path, "_delta_log").is_dir():
+        if self._local and not Path(path, "_delta_log").is_dir():
             self._handles.pop(table, None)
             raise MissingTableError(f"{table} does not exist yet")
         try:
             handle = self._handles.get(table)
-            if handle is not None and self._here and not _log_entry(Path(path), handle.version()):
+            if handle is not None and self._local and not _log_entry(Path(path), handle.version()):
                 handle = None
             if handle is None:
                 handle = self._handles[table] = DeltaTable(path, storage_options=self._options)
                 self._versions.pop(table, None)
             # A look at the next version's file is a thousand times as fast as asking for it.
-            elif not self._here or _commit(Path(path), handle.version() + 1).exists():
+            elif not self._local or _commit(Path(path), handle.version() + 1).exists():
                 handle.update_incremental()
             return handle
         except TableNotFoundError as error:
@@ -160,7 +160,7 @@ def _source(table: str) -> str:
 
 
 def _log_entry(path: Path, version: int) -> bool:
-    """Whether the log still has what the handle was built on; not so after the table was made anew."""
+    """Whether the log still has the entries that the handle was built on; False after the table was recreated."""
     commit = _commit(path, version)
     return commit.exists() or any(commit.parent.glob(f"{commit.stem}.checkpoint*"))
 

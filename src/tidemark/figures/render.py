@@ -14,12 +14,12 @@ from tidemark.figures.zones import Shifts
 
 
 class Dialect(Protocol):
-    """What differs between the engines; every text is SQL, except an identifier that goes in."""
+    """The differences between the engines. Every text is SQL, except identifiers as arguments."""
 
     def name(self, identifier: str) -> str: ...
     def bin(self, column: str, seconds: int) -> str: ...
     def value(self, value: Any) -> str:
-        """SQL text that stands for a value: a literal or a parameter marker."""
+        """SQL text for a value: a literal or a parameter marker."""
         ...
 
     def text(self, column: str) -> str: ...
@@ -118,7 +118,7 @@ class _Writer:
                 return f"COALESCE({column}, '')"
             case "lowered":
                 return f"LOWER(COALESCE({column}, ''))"
-            case "cut":
+            case "prefix":
                 return f"LEFT(COALESCE({column}, ''), {int(spec.argument)})"
             case _:
                 return f"{spec.kind.upper()}({kept})"

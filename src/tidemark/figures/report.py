@@ -35,7 +35,7 @@ from tidemark.figures import (
 from tidemark.figures.declared import Kind
 from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
-from tidemark.figures.question import Asked, Question
+from tidemark.figures.question import Parameters, Question
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, SelectionError
 
@@ -53,115 +53,115 @@ class Report:
 # The remedy for a name that is not declared.
 DEFINED = "Use a name that `definitions` lists, or declare it in the home's tidemark.toml."
 
-Make = Callable[[Rows, Selection, Asked], Report]
+Make = Callable[[Rows, Selection, Parameters], Report]
 
 
-def _overview(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _overview(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     return _of_numbers(asdict(overview.overview(rows, selection)))
 
 
-def _latency(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _latency(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     return _of_numbers(asdict(latency.latency(rows, selection)))
 
 
 def _of_rows(make: Callable[[Rows, Selection], pd.DataFrame]) -> Make:
-    def report(rows: Rows, selection: Selection, asked: Asked) -> Report:
-        found = make(rows, selection)
-        return Report({"rows": records(found)}, found)
+    def report(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+        frame = make(rows, selection)
+        return Report({"rows": records(frame)}, frame)
 
     return report
 
 
-def _funnel(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _funnel(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     try:
-        definition = asked.declared.funnel(asked.name)
+        definition = parameters.declared.funnel(parameters.name)
     except SelectionError as error:
         raise SelectionError(f"name: {error.problem}", error.remedy or DEFINED) from error
-    found = funnels.funnel(rows, selection, definition).table()
-    return Report({"steps": records(found)}, found)
+    steps = funnels.funnel(rows, selection, definition).table()
+    return Report({"steps": records(steps)}, steps)
 
 
-def _retention(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _retention(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     """Of the cohorts that begin in the range."""
     extent = extents.of_site(extents.extents(rows), selection.site)
-    found = retention.retention(rows, selection, asked.by, extent)
+    counted = retention.retention(rows, selection, parameters.by, extent)
     cohorts = [
         {
-            "start": found.periods[i].isoformat(),
-            "size": round(float(found.sizes[i])),
-            "returned": found.returned(i),
+            "start": counted.periods[i].isoformat(),
+            "size": round(float(counted.sizes[i])),
+            "returned": counted.returned(i),
         }
-        for i in retention.within(found, selection)
+        for i in retention.within(counted, selection)
     ]
     returned = pd.DataFrame([c["returned"] for c in cohorts], dtype="Int64")
     table = pd.DataFrame({name: [c[name] for c in cohorts] for name in ("start", "size")}).join(returned)
     return Report(
-        {"cohorts": cohorts, "open_from": found.open_from.isoformat() if found.open_from else None}, table
+        {"cohorts": cohorts, "open_from": counted.open_from.isoformat() if counted.open_from else None}, table
     )
 
 
-def _goals(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    found = goals.goals(rows, selection, asked.declared.goals)
-    return Report({"goals": records(found)}, found)
+def _goals(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+    frame = goals.goals(rows, selection, parameters.declared.goals)
+    return Report({"goals": records(frame)}, frame)
 
 
-def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _paths(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     levels = paths.paths(
-        rows, selection, asked.from_page or asked.to_page, backward=asked.to_page is not None
+        rows, selection, parameters.from_page or parameters.to_page, backward=parameters.to_page is not None
     ).levels
     table = pd.concat([level.assign(level=i) for i, level in enumerate(levels)], ignore_index=True)
     return Report({"levels": [records(level) for level in levels]}, table[["level", "path", "count"]])
 
 
-def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _bots(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     """Also what the table leaves out: `suspected`, the days of visitors that behave like bots, and `people`, those of
     each day with and without them. No days of single visitors for those who may not see them."""
-    found = bots.bots(rows, selection)
+    frame = bots.bots(rows, selection)
     known = rows.reader.version(suspected.TABLE) is not None
     days = []
     with suppress(ForbiddenError):
         days = records(suspected.suspected(rows, selection)) if known else []
     people = records(suspected.beside(rows, selection)) if known else []
-    return Report({"rows": records(found), "suspected": days, "people": people}, found)
+    return Report({"rows": records(frame), "suspected": days, "people": people}, frame)
 
 
-def _ai(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    found = bots.ai_operators(rows, selection)
-    return Report({"rows": records(found)}, found.assign(bots=found["bots"].map(", ".join)))
+def _ai(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+    frame = bots.ai_operators(rows, selection)
+    return Report({"rows": records(frame)}, frame.assign(bots=frame["bots"].map(", ".join)))
 
 
-def _alerts(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _alerts(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     """Also `rules`, how they stand; the table leaves them out, and most of an alert's columns."""
-    found = alerts.alerts(rows, selection)
-    table = found[
+    frame = alerts.alerts(rows, selection)
+    table = frame[
         ["window_start", "rule", "site", "state", "value", "bound", "ended_at", "delivered_at", "about"]
     ]
-    return Report({"rules": records(alerts.rules(rows, selection)), "alerts": records(found)}, table)
+    return Report({"rules": records(alerts.rules(rows, selection)), "alerts": records(frame)}, table)
 
 
-def _reported(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    found = reported.changes(rows, selection, asked.as_of)
-    return Report({"days": records(found)}, found)
+def _reported(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+    frame = reported.changes(rows, selection, parameters.as_of)
+    return Report({"days": records(frame)}, frame)
 
 
-def _explain(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _explain(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     extent = extents.of_site(extents.extents(rows), selection.site)
     period = explain.period_before(selection, extent)
-    found = explain.explain(rows, asked.name, selection, period, asked.declared)
+    explained = explain.explain(rows, parameters.name, selection, period, parameters.declared)
     about = {
-        "metric": found.metric,
-        "now": found.now,
-        "before": found.before,
-        "change": found.change,
+        "metric": explained.metric,
+        "now": explained.now,
+        "before": explained.before,
+        "change": explained.change,
         "from": _iso(selection.start),
         "to": _iso(selection.end),
         "before_from": _iso(period.start),
         "before_to": _iso(period.end),
-        "same": list(found.same),
+        "same": list(explained.same),
     }
-    listed = found.rows.assign(filters=found.rows["filters"].map(list))
-    overlaps = [{"dimension": name, "about": text} for name, text in found.overlaps.items()]
-    table = found.rows.assign(filters=found.rows["filters"].map(" ".join))
+    listed = explained.rows.assign(filters=explained.rows["filters"].map(list))
+    overlaps = [{"dimension": name, "about": text} for name, text in explained.overlaps.items()]
+    table = explained.rows.assign(filters=explained.rows["filters"].map(" ".join))
     return Report({**about, "rows": records(listed), "overlaps": overlaps}, table)
 
 
@@ -194,8 +194,8 @@ def report(rows: Rows, question: Question) -> Report:
         selection = replace(selection, recount=True)
     require_site(rows, selection.site)
     make = {**REPORTS, **OTHERS}[question.spec.name]
-    found = make(rows, selection, question.asked)
-    return replace(found, filling=filling)
+    result = make(rows, selection, question.parameters)
+    return replace(result, filling=filling)
 
 
 def require_site(rows: Rows, site: str | None) -> None:
@@ -207,40 +207,41 @@ def require_site(rows: Rows, site: str | None) -> None:
         )
 
 
-def _sites(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    found = pd.DataFrame(
+def _sites(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+    frame = pd.DataFrame(
         [(site, each.first, each.newest) for site, each in sorted(extents.extents(rows).items())],
         columns=["site", "first_event_time", "newest_event_time"],
     )
-    return Report({"sites": records(found)}, found)
+    return Report({"sites": records(frame)}, frame)
 
 
-def _definitions(rows: Rows, selection: Selection, asked: Asked) -> Report:
+def _definitions(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     """The table has the numbers."""
     numbers = [{"name": name, "about": about} for name, about in NUMBERS.items()]
     kinds: dict[str, Kind] = {"goal": "goals", "funnel": "funnels", "segment": "segments"}
     declared = [
         {"kind": kind, "name": name, "values": dict(values)}
         for kind, tables in kinds.items()
-        for name, values in sorted(asked.declared.of(tables).items())
+        for name, values in sorted(parameters.declared.of(tables).items())
     ]
     return Report({"numbers": numbers, "declared": declared}, pd.DataFrame(numbers))
 
 
-def _lines(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    limit = lines.USUAL if asked.limit is None else asked.limit
+def _lines(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
+    limit = lines.USUAL if parameters.limit is None else parameters.limit
     if not 1 <= limit <= lines.MOST:
         raise SelectionError(f"limit: {limit} is too few or too many", f"Give 1 to {lines.MOST}.")
-    found, cursor = lines.lines(rows, selection, limit, asked.cursor)
-    return Report({"next": cursor, "lines": records(found)}, found)
+    frame, cursor = lines.lines(rows, selection, limit, parameters.cursor)
+    return Report({"next": cursor, "lines": records(frame)}, frame)
 
 
 OTHERS: dict[str, Make] = {"sites": _sites, "definitions": _definitions, "lines": _lines}
 
 
-def _of_numbers(found: dict[str, Any]) -> Report:
+def _of_numbers(numbers: dict[str, Any]) -> Report:
     return Report(
-        found, pd.DataFrame({"figure": list(found), "value": pd.Series(list(found.values()), dtype=object)})
+        numbers,
+        pd.DataFrame({"figure": list(numbers), "value": pd.Series(list(numbers.values()), dtype=object)}),
     )
 
 
@@ -249,9 +250,9 @@ def json_text(answer: dict[str, Any]) -> str:
     return json.dumps(answer, indent=2) + "\n"
 
 
-def records(found: pd.DataFrame) -> list[dict[str, Any]]:
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows as JSON has them: times in ISO 8601, None for what is missing."""
-    return [{str(name): _plain(value) for name, value in row.items()} for row in found.to_dict("records")]
+    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _iso(time: datetime | None) -> str | None:

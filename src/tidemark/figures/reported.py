@@ -46,24 +46,24 @@ def changes(rows: Rows, selection: Selection, as_of: datetime | None = None) -> 
     """One row per site, day (UTC) and metric, newest day first: columns `site`, `day`, `metric`, `reported` (as of a
     time; by default first), `reported_at`, `now`, `causes` of the reports since then (a text), `changed_at` (of the
     last). Days that were not reported yet at that time are missing."""
-    found = reports(rows, selection)
+    all_reports = reports(rows, selection)
     if as_of is None:
-        base = found.groupby(KEY, as_index=False).first()
+        base = all_reports.groupby(KEY, as_index=False).first()
     else:
-        base = found[found["reported_at"] <= as_of].groupby(KEY, as_index=False).last()
+        base = all_reports[all_reports["reported_at"] <= as_of].groupby(KEY, as_index=False).last()
     base = base.rename(columns={"value": "reported"}).drop(columns="cause")
     if base.empty:
         return base.assign(now=[], causes=[], changed_at=[])
-    since = found.merge(base[[*KEY, "reported_at"]], on=KEY, suffixes=("", "_base"))
+    since = all_reports.merge(base[[*KEY, "reported_at"]], on=KEY, suffixes=("", "_base"))
     since = since[since["reported_at"] > since["reported_at_base"]]
-    told = since.groupby(KEY, as_index=False).agg(
+    since_then = since.groupby(KEY, as_index=False).agg(
         causes=("cause", lambda each: ", ".join(dict.fromkeys(each))), changed_at=("reported_at", "max")
     )
-    last = found.groupby(KEY, as_index=False)[["value"]].last().rename(columns={"value": "last"})
+    last = all_reports.groupby(KEY, as_index=False)[["value"]].last().rename(columns={"value": "last"})
     start, end = base["day"].min().to_pydatetime(), base["day"].max().to_pydatetime() + timedelta(days=1)
-    asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
-    both = base.merge(current(rows, asked), on=KEY, how="left")
-    both = both.merge(last, on=KEY).merge(told, on=KEY, how="left")
+    days = replace(selection.shifted(start, end), filters=(), zone="UTC")
+    both = base.merge(current(rows, days), on=KEY, how="left")
+    both = both.merge(last, on=KEY).merge(since_then, on=KEY, how="left")
     counts = both["metric"] != "bounce_rate"
     both["now"] = both["now"].where(~(counts & both["now"].isna()), 0.0)
     waiting = differs(both["last"], both["now"])
@@ -84,8 +84,8 @@ def current(rows: Rows, selection: Selection, where: Sequence[Condition] = ()) -
     `now`. Days without requests are missing."""
 
     def each(base: Base, golds: Sequence[Gold], names: Sequence[str]) -> pd.DataFrame:
-        found = measured(rows, selection, base, golds, names, by=["site"], bin_seconds=_DAY, where=where)
-        return found.rename(columns={"bin": "day"}).set_index(["site", "day"])
+        counts = measured(rows, selection, base, golds, names, by=["site"], bin_seconds=_DAY, where=where)
+        return counts.rename(columns={"bin": "day"}).set_index(["site", "day"])
 
     parts = [
         each(LINES, (TRAFFIC,), ["requests", "pageviews"]),
@@ -101,10 +101,10 @@ def current(rows: Rows, selection: Selection, where: Sequence[Condition] = ()) -
 def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
     """The reports of a day of a site: columns `reported_at`, `cause`, the METRICS from then on, and `note`, which says
     more of the cause."""
-    found = reports(rows, Selection(site, day, day + timedelta(seconds=_DAY)))
+    all_reports = reports(rows, Selection(site, day, day + timedelta(seconds=_DAY)))
     # A report has the metrics that changed; a missing value is one, too.
-    found["value"] = found["value"].fillna(_NONE)
-    wide = found.pivot(index=["reported_at", "cause"], columns="metric", values="value")
+    all_reports["value"] = all_reports["value"].fillna(_NONE)
+    wide = all_reports.pivot(index=["reported_at", "cause"], columns="metric", values="value")
     wide = wide.reindex(columns=list(METRICS)).ffill().replace(_NONE, float("nan")).reset_index()
     known = notes.notes(rows, site)
     before = [None, *wide["reported_at"].iloc[:-1]]

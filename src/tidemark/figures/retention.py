@@ -76,23 +76,25 @@ def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Reten
     require_known(rows.reader, selection.site, "Retention, and who returns, are")
     everything = Selection(selection.site, filters=selection.filters)
     days = _from_silver(rows, everything) if selection.filters else _from_gold(rows, everything)
-    sets = {site: _in_periods(found, by) for site, found in days.items()}
-    starts = sorted({start for found in sets.values() for start in found})
+    sets = {site: _in_periods(days_of, by) for site, days_of in days.items()}
+    starts = sorted({start for days_of in sets.values() for start in days_of})
     if not starts:
         return Retention((), np.zeros((0, 0)), None)
     open_from = start_of(extent.newest.date(), by) if extent.newest else None
     periods = tuple(_from_to(starts[0], max(starts[-1], open_from or starts[-1]), by))
-    theta = min(each.theta for found in sets.values() for each in found.values())
+    theta = min(each.theta for days_of in sets.values() for each in days_of.values())
     share = float(theta) / float(WHOLE)
-    matrix = np.sum([_matrix(found, periods, theta) for found in sets.values()], axis=0) / share
+    matrix = np.sum([_matrix(days_of, periods, theta) for days_of in sets.values()], axis=0) / share
     return Retention(periods, matrix, open_from, share)
 
 
-def within(found: Retention, selection: Selection, *, empty: bool = False) -> list[int]:
+def within(counted: Retention, selection: Selection, *, empty: bool = False) -> list[int]:
     """The numbers of the cohorts that begin in the selection's range and have visitors; with `empty`, of all."""
     first = selection.start.date() if selection.start else date.min
     last = (selection.end - timedelta(microseconds=1)).date() if selection.end else date.max
-    return [i for i, p in enumerate(found.periods) if first <= p <= last and (empty or found.sizes[i] > 0)]
+    return [
+        i for i, p in enumerate(counted.periods) if first <= p <= last and (empty or counted.sizes[i] > 0)
+    ]
 
 
 def start_of(day: date, by: By) -> date:
@@ -103,28 +105,28 @@ def start_of(day: date, by: By) -> date:
 
 
 def _from_to(first: date, last: date, by: By) -> list[date]:
-    found = [first]
-    while found[-1] < last:
-        found.append(start_of(found[-1] + timedelta(days={"day": 1, "week": 7, "month": 31}[by]), by))
-    return found
+    starts = [first]
+    while starts[-1] < last:
+        starts.append(start_of(starts[-1] + timedelta(days={"day": 1, "week": 7, "month": 31}[by]), by))
+    return starts
 
 
 def _from_gold(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
     where = conditions.within(selection, "window_start")
-    found: dict[str, dict[date, Distinct]] = {}
+    days_of: dict[str, dict[date, Distinct]] = {}
     for day, (_, united) in daily(rows, VISITOR_HOURS, where).items():
         for (site, _), visitors in united.items():
-            found.setdefault(site, {})[day.date()] = visitors
-    return found
+            days_of.setdefault(site, {})[day.date()] = visitors
+    return days_of
 
 
 def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
     columns: dict[str, Any] = {"site": "site", "day": time_bin("event_time", DAY), "visitor": "visitor_id"}
     where = (*conditions.of_lines(selection), PEOPLE)
-    found = rows(query(silver.REQUESTS, columns, where, group_by=list(columns), counted=True))
-    numbers = pd.factorize(found["visitor"])[0].astype(np.uint64)
+    pairs = rows(query(silver.REQUESTS, columns, where, group_by=list(columns), counted=True))
+    numbers = pd.factorize(pairs["visitor"])[0].astype(np.uint64)
     sets: dict[str, dict[date, Distinct]] = {}
-    indices: dict[Any, Any] = found.groupby(["site", "day"]).indices
+    indices: dict[Any, Any] = pairs.groupby(["site", "day"]).indices
     for (site, day), members in indices.items():
         sets.setdefault(site, {})[_day(day)] = Distinct(numbers[members])
     return sets
@@ -139,8 +141,8 @@ def _in_periods(days: Mapping[date, Distinct], by: By) -> dict[date, Distinct]:
     for day, visitors in days.items():
         parts.setdefault(start_of(day, by), []).append(visitors)
     return {
-        start: Distinct(np.concatenate([v.given for v in found]), min(v.theta for v in found))
-        for start, found in parts.items()
+        start: Distinct(np.concatenate([v.given for v in sketches]), min(v.theta for v in sketches))
+        for start, sketches in parts.items()
     }
 
 

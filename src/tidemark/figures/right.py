@@ -1,4 +1,4 @@
-"""What somebody may see: a role, and the sites that it is for."""
+"""The rights of a user: a role, and the sites that it is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figures are computed from: a reader and its unions, whose answers a dashboard may remember."""
+"""The input of figures: a reader and its unions, whose answers a dashboard may cache."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.RecordBatchRea
     schema = pa.schema([_within_list(each, coded) for each in pa.schema(table.schema().to_arrow())])
     # As Parquet names them.
     names = {name.replace(".", ".list.element.") for name in coded}
-    found = table.to_pyarrow_dataset(
+    dataset = table.to_pyarrow_dataset(
         schema=schema, parquet_read_options=ds.ParquetReadOptions(dictionary_columns=names)
     )
     compared = [_COMPARED[each.operator](ds.field(each.column), each.value) for each in _comparisons(q)]
     kept = reduce(operator.and_, compared) if compared else None
     columns = {name: ds.field(str(column)) for name, column in q.columns}
-    return found.scanner(columns=columns, filter=kept).to_reader()
+    return dataset.scanner(columns=columns, filter=kept).to_reader()
 
 
 def _comparisons(q: Query) -> list[Where]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tidemark.figures import goals
 from tidemark.figures.measures import LINES, Gold, measured, split
-from tidemark.figures.query import Condition, Where, count, cut
+from tidemark.figures.query import Condition, Where, count, prefix
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
@@ -22,7 +22,7 @@ EXTENSIONS = (
     "pdf", "xls", "xlsx", "doc", "docx", "txt", "rtf", "csv", "exe", "key", "pps", "ppt", "pptx", "7z", "pkg", "rar",
     "gz", "zip", "avi", "mov", "mp4", "mpe", "mpeg", "wmv", "mid", "midi", "mp3", "wav", "wma",
 )  # fmt: skip
-_BY = {"term": cut("search_term", 200), "path": cut("path", 200)}
+_BY = {"term": prefix("search_term", 200), "path": prefix("path", 200)}
 _LINES = replace(LINES, columns=_BY, measures={**LINES.measures, "searches": count(), "downloads": count()})
 
 
@@ -34,8 +34,8 @@ def searches(rows: Rows, selection: Selection, limit: int | None = None) -> pd.D
 def searches_only(rows: Rows, selection: Selection) -> pd.Series[int]:
     """The searches by term. They add up, so gold answers the whole days of the range."""
     parts = split(rows, SEARCHES, selection)
-    found = [_counted(rows, part, "term", ["searches"], (SEARCHES,), SEARCHED) for part in parts]
-    return pd.concat(found).groupby("term")["searches"].sum()
+    counts = [_counted(rows, part, "term", ["searches"], (SEARCHES,), SEARCHED) for part in parts]
+    return pd.concat(counts).groupby("term")["searches"].sum()
 
 
 def downloads(
@@ -76,12 +76,19 @@ def _counted(
     limit: int | None = None,
 ) -> pd.DataFrame:
     return measured(
-        rows, selection, _LINES, golds, names,
-        by=[by], silver_where=where, order_by=[f"-{names[0]}", by], limit=limit,
-    )  # fmt: skip
+        rows,
+        selection,
+        _LINES,
+        golds,
+        names,
+        by=[by],
+        silver_where=where,
+        order_by=[f"-{names[0]}", by],
+        limit=limit,
+    )
 
 
 def extensions(declared: goals.Goals) -> tuple[str, ...]:
     """Those of the goals that are downloads, or the usual ones if there is no such goal."""
-    found = (each.lstrip(".").lower() for goal in declared.values() for each in goal.download)
-    return tuple(dict.fromkeys(found)) or EXTENSIONS
+    declared_extensions = (each.lstrip(".").lower() for goal in declared.values() for each in goal.download)
+    return tuple(dict.fromkeys(declared_extensions)) or EXTENSIONS

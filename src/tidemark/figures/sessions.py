@@ -55,13 +55,13 @@ def summary(rows: Rows, selection: Selection) -> Summary:
         "pageviews": total("pageviews"),
         "duration": median("duration_seconds"),
     }
-    found = rows(query(silver.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
+    sums = rows(query(silver.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
     return Summary(
-        sessions=int(found["sessions"]),
-        closed=int(found["closed"]),
-        bounced=int(found["bounced"]),
-        pageviews=int(found["pageviews"]),
-        duration=None if pd.isna(found["duration"]) else float(found["duration"]),
+        sessions=int(sums["sessions"]),
+        closed=int(sums["closed"]),
+        bounced=int(sums["bounced"]),
+        pageviews=int(sums["pageviews"]),
+        duration=None if pd.isna(sums["duration"]) else float(sums["duration"]),
     )
 
 
@@ -88,9 +88,9 @@ def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.D
 def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
     """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
     if column in ENDS and not selection.recount:
-        found = ends(rows, selection).dropna(subset=[column])[[column, "sessions", "bounces"]]
-        found = found.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
-        return found.head(len(found) if limit is None else limit)
+        rows_by = ends(rows, selection).dropna(subset=[column])[[column, "sessions", "bounces"]]
+        rows_by = rows_by.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
+        return rows_by.head(len(rows_by) if limit is None else limit)
     order = ["-sessions", column]
     return measured(
         rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit

@@ -20,8 +20,8 @@ def of_walks(rows: Rows, selection: Selection, column: str, owners: Any) -> np.n
     """The column of silver.sessions for walks that are sessions of the selection, with the keys `owners`."""
     import pyarrow.compute as pc
 
-    asked = query(silver.SESSIONS, ["session_id", column], conditions.within(selection, "start_time"))
-    known = rows.reader.coded(asked, [column]).read_all()
+    wanted = query(silver.SESSIONS, ["session_id", column], conditions.within(selection, "start_time"))
+    known = rows.reader.coded(wanted, [column]).read_all()
     place = whole(pc.index_in(known["session_id"], whole(owners["session_id"])))
     row_of = np.full(len(owners), -1)
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
@@ -35,8 +35,8 @@ def of_visitors(rows: Rows, selection: Selection, column: str, owners: Any, time
     import pyarrow.compute as pc
 
     names = ["site", "visitor_id", "start_time", column]
-    asked = query(silver.SESSIONS, names, conditions.reaching(selection))
-    known = rows.reader.coded(asked, ["site", column]).read_all()
+    wanted = query(silver.SESSIONS, names, conditions.reaching(selection))
+    known = rows.reader.coded(wanted, ["site", column]).read_all()
     sites = {
         site for each in (known, owners) for site in pc.unique(each["site"].unify_dictionaries()).to_pylist()
     }
@@ -68,6 +68,6 @@ def _values(column: pa.ChunkedArray, row_of: np.ndarray) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = column.unify_dictionaries().take(pa.array(row_of, mask=row_of < 0)).cast(pa.string())
-    values: np.ndarray = pc.fill_null(found, "").to_numpy()
+    texts = column.unify_dictionaries().take(pa.array(row_of, mask=row_of < 0)).cast(pa.string())
+    values: np.ndarray = pc.fill_null(texts, "").to_numpy()
     return values

@@ -86,12 +86,12 @@ def ascending(hashes: np.ndarray) -> np.ndarray:
 def _sorted(hashes: np.ndarray) -> np.ndarray:
     if len(hashes) < _MANY:
         return np.sort(hashes)
-    found = hashes.copy()
-    middle = len(found) // 2
-    list(_threads().map(np.ndarray.sort, (found[:middle], found[middle:])))
+    result = hashes.copy()
+    middle = len(result) // 2
+    list(_threads().map(np.ndarray.sort, (result[:middle], result[middle:])))
     # Merges what is in order already.
-    found.sort(kind="stable")
-    return found
+    result.sort(kind="stable")
+    return result
 
 
 @cache

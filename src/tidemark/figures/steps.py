@@ -31,12 +31,12 @@ class Paths:
 
     def numbers(self, names: Sequence[str]) -> np.ndarray:
         """The number of each path; a new one gets the next."""
-        found = np.empty(len(names), np.int32)
+        codes = np.empty(len(names), np.int32)
         for place, name in enumerate(names):
-            found[place] = number = self._numbers.setdefault(name, len(self.names))
+            codes[place] = number = self._numbers.setdefault(name, len(self.names))
             if number == len(self.names):
                 self.names.append(name)
-        return found
+        return codes
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Steps:
 
 
 def batches(
-    found: pa.RecordBatchReader,
+    stream: pa.RecordBatchReader,
     paths: Paths,
     kept: Callable[[pa.Table], pa.Table] = lambda batch: batch,
     more: Callable[[pa.Schema], pa.Table] = lambda schema: schema.empty_table(),
@@ -68,9 +68,9 @@ def batches(
     """The steps in those rows of silver.session_steps that are `kept`, and in `more` rows; at least one batch."""
     import pyarrow as pa
 
-    for batch in found:
+    for batch in stream:
         yield _steps(kept(pa.Table.from_batches([batch])), paths)
-    yield _steps(more(found.schema), paths)
+    yield _steps(more(stream.schema), paths)
 
 
 def together(parts: Sequence[Steps]) -> Steps:
@@ -86,31 +86,31 @@ def together(parts: Sequence[Steps]) -> Steps:
     )
 
 
-def lines(found: pa.RecordBatchReader, paths: Paths) -> Iterator[Steps]:
+def lines(stream: pa.RecordBatchReader, paths: Paths) -> Iterator[Steps]:
     """Pageviews of which each is like a session of its own, from rows of silver.requests with the columns `event_time`
     and `path`; at least one batch."""
     import pyarrow as pa
 
-    for batch in found:
+    for batch in stream:
         yield _lines(pa.Table.from_batches([batch]), paths)
-    yield _lines(found.schema.empty_table(), paths)
+    yield _lines(stream.schema.empty_table(), paths)
 
 
-def _lines(found: pa.Table, paths: Paths) -> Steps:
-    owners = found.drop_columns(["path"]).rename_columns({"event_time": "start_time"})
-    path, time = _numbered(whole(found["path"]), paths), micros(whole(found["event_time"]))
-    return Steps(np.arange(len(found), dtype=np.int32), time, path, owners)
+def _lines(table: pa.Table, paths: Paths) -> Steps:
+    owners = table.drop_columns(["path"]).rename_columns({"event_time": "start_time"})
+    path, time = _numbered(whole(table["path"]), paths), micros(whole(table["event_time"]))
+    return Steps(np.arange(len(table), dtype=np.int32), time, path, owners)
 
 
-def _steps(found: pa.Table, paths: Paths) -> Steps:
+def _steps(table: pa.Table, paths: Paths) -> Steps:
     import pyarrow.compute as pc
 
-    lists = whole(found["steps"])
+    lists = whole(table["steps"])
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     flat = pc.list_flatten(lists)
     session = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     time, path = (pc.struct_field(flat, name) for name in ("time", "path"))
-    return Steps(session, micros(time), _numbered(path, paths), found.drop_columns(["steps"]))
+    return Steps(session, micros(time), _numbered(path, paths), table.drop_columns(["steps"]))
 
 
 def _numbered(path: pa.Array, paths: Paths) -> np.ndarray:
@@ -120,5 +120,5 @@ def _numbered(path: pa.Array, paths: Paths) -> np.ndarray:
         path = path.dictionary_encode()
     if not len(path):
         return np.zeros(0, np.int32)
-    found: np.ndarray = paths.numbers(path.dictionary.to_pylist())[path.indices.to_numpy()]
-    return found
+    numbers: np.ndarray = paths.numbers(path.dictionary.to_pylist())[path.indices.to_numpy()]
+    return numbers

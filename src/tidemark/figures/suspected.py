@@ -72,16 +72,16 @@ def suspected(rows: Rows, selection: Selection, *, counted: bool = False) -> pd.
         )
     )
     kept = (*_where(selection), candidates)
-    found = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), kept, counted=counted))
-    if not found.num_rows:
+    days = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), kept, counted=counted))
+    if not days.num_rows:
         return pd.DataFrame(columns=pd.Index([*COLUMNS, "reasons"]))
-    days_of = frame(found.drop_columns(["minutes"])).merge(assets, on=["site", "day"], how="left")
+    days_of = frame(days.drop_columns(["minutes"])).merge(assets, on=["site", "day"], how="left")
     others = days_of["of_all"] - days_of["assets"]
     no_assets = (days_of["assets"] == 0) & (others > 0)
     rules = {
         "a": days_of["robots_txt"] > 0,
         "b": (days_of["pageviews"] >= VIEWS_WITHOUT_ASSETS) & no_assets,
-        "c": _most_per_minute(found["minutes"]) > VIEWS_PER_MINUTE,
+        "c": _most_per_minute(days["minutes"]) > VIEWS_PER_MINUTE,
         "d": (days_of["requests"] >= NOT_FOUND) & (days_of["not_found"] == days_of["requests"]),
         "e": (days_of["hosting"].fillna(0) > 0) & (days_of["pageviews"] >= VIEWS_FROM_HOSTING) & no_assets,
     }
@@ -103,21 +103,23 @@ def beside(rows: Rows, selection: Selection) -> pd.DataFrame:
     """People with and without the suspected, per day: the columns of `people`, and `without_visitors`,
     `without_requests`, `without_pageviews` for what remains without suspected days."""
     days, left_out = people(rows, selection), suspected(rows, selection, counted=True)
-    found = left_out.groupby("day").agg(
+    sums = left_out.groupby("day").agg(
         visitors=("visitor_id", "nunique"), requests=("requests", "sum"), pageviews=("pageviews", "sum")
     )
-    found = found.reindex(days["day"], fill_value=0).reset_index(drop=True)
-    return days.assign(**{f"without_{name}": days[name] - found[name] for name in found.columns})
+    sums = sums.reindex(days["day"], fill_value=0).reset_index(drop=True)
+    return days.assign(**{f"without_{name}": days[name] - sums[name] for name in sums.columns})
 
 
-def by_reason(found: pd.DataFrame) -> pd.DataFrame:
+def by_reason(days: pd.DataFrame) -> pd.DataFrame:
     """Of suspected days (the result of `suspected`), columns `reason` (a letter), `days`, `visitors`, `requests` and
     `pageviews`; a day of several reasons counts for each."""
-    each = found.assign(reason=found["reasons"].str.split(" ")).explode("reason")
+    each = days.assign(reason=days["reasons"].str.split(" ")).explode("reason")
     sums = each.groupby("reason", as_index=False).agg(
-        days=("day", "size"), visitors=("visitor_id", "nunique"),
-        requests=("requests", "sum"), pageviews=("pageviews", "sum"),
-    )  # fmt: skip
+        days=("day", "size"),
+        visitors=("visitor_id", "nunique"),
+        requests=("requests", "sum"),
+        pageviews=("pageviews", "sum"),
+    )
     return sums.sort_values("reason", ignore_index=True)
 
 
@@ -145,6 +147,6 @@ def _most_per_minute(minutes: pa.ChunkedArray) -> np.ndarray:
         offsets = maps.offsets.to_numpy()
         values = np.append(maps.items.to_numpy(), 0)
         lengths = np.diff(offsets)
-        found = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else values[:0]
-        most.extend(np.where(lengths > 0, found, 0))
+        highest = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else values[:0]
+        most.extend(np.where(lengths > 0, highest, 0))
     return np.array(most, np.int64)

@@ -40,18 +40,21 @@ class Timeline:
 
 def timeline(rows: Rows, session_id: str, goals: Mapping[str, Goal], gap: timedelta) -> Timeline | None:
     """The session with an id; None if there is none. A match of a goal until the session `gap` after the last pageview
-    is of the session. Raises ReadError, and ForbiddenError for whoever may not see single sessions."""
-    found = rows(query(silver.SESSIONS, COLUMNS, [Where("session_id", "=", session_id)]))
-    if found.empty:
+    is of the session. Raises ReadError, and ForbiddenError for users who may not see single sessions."""
+    rows_of_session = rows(query(silver.SESSIONS, COLUMNS, [Where("session_id", "=", session_id)]))
+    if rows_of_session.empty:
         return None
-    session: Mapping[str, Any] = dict(zip(COLUMNS, found.iloc[0], strict=True))
+    session: Mapping[str, Any] = dict(zip(COLUMNS, rows_of_session.iloc[0], strict=True))
     same = (Where("site", "=", session["site"]), Where("visitor_id", "=", session["visitor_id"]))
     others = rows(
         query(
-            silver.SESSIONS, OTHERS, [*same, Where("session_id", "!=", session_id)],
-            order_by=["-start_time"], limit=MOST_OTHERS,
+            silver.SESSIONS,
+            OTHERS,
+            [*same, Where("session_id", "!=", session_id)],
+            order_by=["-start_time"],
+            limit=MOST_OTHERS,
         )
-    )  # fmt: skip
+    )
     start, end = session["start_time"].to_pydatetime(), session["end_time"].to_pydatetime()
     during = (*same, Where("event_time", ">=", start), Where("event_time", "<", end + gap))
     return Timeline(session, _steps(rows, during, of_site(goals, session["site"])), others)
@@ -65,8 +68,8 @@ def session_at(rows: Rows, row: Any) -> str | None:
         Where("visitor_id", "=", row["visitor_id"]),
         Where("start_time", "<=", row["event_time"].to_pydatetime()),
     ]
-    found = rows(query(silver.SESSIONS, ["session_id"], where, order_by=["-start_time"], limit=1))
-    return None if found.empty else str(found["session_id"].iloc[0])
+    sessions = rows(query(silver.SESSIONS, ["session_id"], where, order_by=["-start_time"], limit=1))
+    return None if sessions.empty else str(sessions["session_id"].iloc[0])
 
 
 def _steps(rows: Rows, during: tuple[Condition, ...], goals: Mapping[str, Goal]) -> pd.DataFrame:

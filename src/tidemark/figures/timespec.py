@@ -35,7 +35,7 @@ _UNSEEN = {"fillOpacity": 0, "strokeOpacity": 0}
 
 @dataclass(frozen=True)
 class Paint:
-    """The colours of a chart: of its series, of what stands back, and around text that lies on marks."""
+    """The colours of a chart: of its series, of marks in the background, and around text on marks."""
 
     series: tuple[str, ...]
     quiet: str
@@ -64,7 +64,7 @@ def spec(
 ) -> dict[str, Any]:
     """Values over wall-clock time (`bin`, `series`, `value`); kind: line, area or bar (stacked).
 
-    Wherever the pointer is, a rule stands at the nearest bin and a hint has the values of all series. `before` has the
+    A rule marks the bin nearest to the pointer, and a hint has the values of all series. `before` has the
     same columns, of the period compared with (or `before_name`), moved to this one's times: dashed lines. `notes` as in
     `note_layers`. `behind` are further layers of a chart of lines. `running` is the bin that is not over, which is
     dashed or pale. With `pick`, a click picks a bin's time (`at`, epoch milliseconds of the wall clock), of a mark its
@@ -125,8 +125,11 @@ def spec(
         wide, rule, flag = note_layers({"field": "time", "type": "temporal", "scale": UTC_SCALE}, paint.quiet)
         layers = [wide, rule, *layers, flag]
     return {
-        "datasets": data, "layer": layers, "height": height, "autosize": {"type": "fit", "contains": "padding"},
-    }  # fmt: skip
+        "datasets": data,
+        "layer": layers,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+    }
 
 
 def described(frame: pd.DataFrame, unit: str) -> str:
@@ -150,16 +153,23 @@ def note_layers(x: Layer, color: str) -> tuple[Layer, Layer, Layer]:
     encoding = {
         "x": x,
         "tooltip": [
-            {"field": "when", "type": "nominal", "title": "Note"}, {"field": "text", "type": "nominal", "title": " "},
+            {"field": "when", "type": "nominal", "title": "Note"},
+            {"field": "text", "type": "nominal", "title": " "},
         ],
-    }  # fmt: skip
+    }
     data = {"name": "notes"}
     # The chart's alternative text has the notes.
     rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3], "aria": False}
     flag = {
-        "type": "point", "aria": False, "color": color, "shape": "triangle-down", "filled": True, "size": 110,
-        "opacity": 1, "yOffset": 4,
-    }  # fmt: skip
+        "type": "point",
+        "aria": False,
+        "color": color,
+        "shape": "triangle-down",
+        "filled": True,
+        "size": 110,
+        "opacity": 1,
+        "yOffset": 4,
+    }
     return (
         {"data": data, "mark": rule | {"strokeWidth": 12, "opacity": 0}, "encoding": encoding},
         {"data": data, "mark": rule, "encoding": encoding},
@@ -169,8 +179,8 @@ def note_layers(x: Layer, color: str) -> tuple[Layer, Layer, Layer]:
 
 def _millis(times: pd.Series) -> pd.Series:
     """Wall-clock times as epoch milliseconds."""
-    found: pd.Series = times.astype("datetime64[ms]").astype("int64")
-    return found
+    values: pd.Series = times.astype("datetime64[ms]").astype("int64")
+    return values
 
 
 def _titles(series: Sequence[str], before: pd.DataFrame | None, before_name: str) -> dict[str, str]:
@@ -226,9 +236,14 @@ def _pointed(
     column = {
         "data": {"name": "bins"},
         "transform": [
-            {"calculate": f"datum.at - {before}", "as": "left"}, {"calculate": f"datum.at + {after}", "as": "right"},
+            {"calculate": f"datum.at - {before}", "as": "left"},
+            {"calculate": f"datum.at + {after}", "as": "right"},
         ],
-        "mark": {"type": "rect", "cursor": "pointer" if pick else "crosshair" if zoom else "default", "aria": False},
+        "mark": {
+            "type": "rect",
+            "cursor": "pointer" if pick else "crosshair" if zoom else "default",
+            "aria": False,
+        },
         "params": params,
         "encoding": {
             "x": x | {"field": "left"},
@@ -236,7 +251,7 @@ def _pointed(
             "opacity": {"condition": {**near, "value": 0.1 if kind == "bar" else 0}, "value": 0},
             "tooltip": tooltip,
         },
-    }  # fmt: skip
+    }
     if kind == "bar":
         return [column]
     rule = {
@@ -284,9 +299,14 @@ def _bars(x: Layer, color: Layer, unit: str, tooltip: list[Layer], pick: str) ->
 
 
 def _lines(
-    encoding: Layer, kind: Kind, curve: Curve, pale: bool, long: pd.DataFrame, open_at: int | None,
+    encoding: Layer,
+    kind: Kind,
+    curve: Curve,
+    pale: bool,
+    long: pd.DataFrame,
+    open_at: int | None,
     data: dict[str, pd.DataFrame],
-) -> list[Layer]:  # fmt: skip
+) -> list[Layer]:
     """Lines or areas; the way to the bin that is not over is dashed."""
     over = long if open_at is None else long[long["at"] != open_at]
     data["long"] = over.reset_index(drop=True)
@@ -334,16 +354,25 @@ def _earlier(x: Layer, color: Layer, kind: Kind, curve: Curve, quiet: str) -> La
 def _legend(kind: Kind) -> Layer:
     strokes = {} if kind == "bar" else {"symbolType": "stroke", "symbolStrokeWidth": 3}
     return {
-        "title": None, "orient": "top", "columns": {"expr": "max(1, floor(width / 125))"}, "symbolLimit": 12,
-        "labelLimit": 150, "offset": 6, **strokes,
-    }  # fmt: skip
+        "title": None,
+        "orient": "top",
+        "columns": {"expr": "max(1, floor(width / 125))"},
+        "symbolLimit": 12,
+        "labelLimit": 150,
+        "offset": 6,
+        **strokes,
+    }
 
 
 def _value_axis(*, whole: bool = True) -> Layer:
     least = {"tickMinStep": 1} if whole else {}
     return {
-        "labelExpr": "format(datum.value, '~s')", "tickCount": 5, "domain": False, "ticks": False, **least,
-    }  # fmt: skip
+        "labelExpr": "format(datum.value, '~s')",
+        "tickCount": 5,
+        "domain": False,
+        "ticks": False,
+        **least,
+    }
 
 
 def _time_axis() -> Layer:
@@ -352,6 +381,9 @@ def _time_axis() -> Layer:
     # Over a few minutes the labels are less than a minute apart.
     time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')"
     return {
-        "grid": False, "labelExpr": f"{midnight} ? utcFormat(datum.value, '%b %-d') : {time}",
-        "labelOverlap": "greedy", "labelSeparation": 12, "tickCount": {"expr": "width / 90"},
-    }  # fmt: skip
+        "grid": False,
+        "labelExpr": f"{midnight} ? utcFormat(datum.value, '%b %-d') : {time}",
+        "labelOverlap": "greedy",
+        "labelSeparation": 12,
+        "tickCount": {"expr": "width / 90"},
+    }

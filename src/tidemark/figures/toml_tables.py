@@ -52,7 +52,7 @@ def parsed(text: str, source: str) -> dict[str, Any]:
 
 
 def tables_of(
-    what: str, found: Any, of: type, source: str, *, most: int | None = None
+    what: str, tables: Any, of: type, source: str, *, most: int | None = None
 ) -> Mapping[str, dict[str, Any]]:
     """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
 
@@ -62,14 +62,14 @@ def tables_of(
     tables; it never shows the value of
     a field that is not in the dataclass's `repr`.
     """
-    if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
+    if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
-    if most is not None and len(found) > most:
-        raise SettingError(f"{source}: {len(found):,} tables [{what}.NAME], at most {most}", "Remove some.")
+    if most is not None and len(tables) > most:
+        raise SettingError(f"{source}: {len(tables):,} tables [{what}.NAME], at most {most}", "Remove some.")
     known = {each.name: each for each in fields(of) if not each.metadata.get("derived")}
     return {
         name: {key: _value(f"{what}.{name}", key, value, known, source) for key, value in values.items()}
-        for name, values in found.items()
+        for name, values in tables.items()
     }
 
 
@@ -98,13 +98,13 @@ def _texts(value: Any) -> Any:
 
 
 def _texts_of(what: str, value: Any, source: str) -> dict[str, tuple[str, ...]]:
-    found = (
+    texts = (
         {}
         if not isinstance(value, dict)
         else {name: _texts([each] if type(each) is str else each) for name, each in value.items()}
     )
-    if not found or not all(type(each) is tuple for each in found.values()):
+    if not texts or not all(type(each) is tuple for each in texts.values()):
         raise SettingError(
             f"{source}: {what} must be a table of texts or of lists of texts, not {value!r}", "Correct it."
         )
-    return found
+    return texts

@@ -63,8 +63,8 @@ def totals(rows: Rows) -> dict[str, Any]:
 def _bots(rows: Rows) -> list[dict[str, Any]]:
     if rows.reader.version(BOTS.table) is None:
         return []
-    found = bots(rows, Selection(), MOST_BOTS)
-    return _records(found[["bot_name", "bot_kind", "requests"]])
+    listed = bots(rows, Selection(), MOST_BOTS)
+    return _records(listed[["bot_name", "bot_kind", "requests"]])
 
 
 def _slowest(rows: Rows) -> list[dict[str, Any]]:
@@ -73,8 +73,8 @@ def _slowest(rows: Rows) -> list[dict[str, Any]]:
     return _records(slowest_pages(rows, Selection(), least=LEAST_TIMED, limit=MOST_SLOW_PAGES))
 
 
-def _records(found: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _reasons(rows: Rows) -> list[tuple[str, int]]:

@@ -18,22 +18,22 @@ _VISITOR = "site, visitor_id"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 
 
-def funnel(selection: Selection, asked: Definition, root: str) -> str:
+def funnel(selection: Selection, definition: Definition, root: str) -> str:
     """One row per step: its name, how many took it, and the median seconds from the first step."""
     rows = [
         f"SELECT {k} AS step, {DuckDB().value(step.name)} AS name, count(took{k}) AS count, "
         f"median(took{k}) / 1e6 AS median_seconds FROM walks"
-        for k, step in enumerate(asked.steps, 1)
+        for k, step in enumerate(definition.steps, 1)
     ]
-    return f"{_walks(selection, asked, root)}\n" + "\nUNION ALL ".join(rows) + "\nORDER BY step;\n"
+    return f"{_walks(selection, definition, root)}\n" + "\nUNION ALL ".join(rows) + "\nORDER BY step;\n"
 
 
-def funnel_by(selection: Selection, asked: Definition, label: str, root: str) -> str:
+def funnel_by(selection: Selection, definition: Definition, label: str, root: str) -> str:
     """One row per value of a label: how many took each step. The label is that of the session, or of the session in
     which a visitor took the first step."""
-    steps = range(1, len(asked.steps) + 1)
+    steps = range(1, len(definition.steps) + 1)
     counts = ", ".join(f"count(took{k}) AS step{k}" for k in steps)
-    if asked.visitor:
+    if definition.visitor:
         kept = conditions.reaching(selection)
         known = text(query(silver.SESSIONS, ["site", "visitor_id", "start_time", label], kept), root)
         begun = ", ".join(f"begun{k}" for k in reversed(steps))
@@ -44,7 +44,7 @@ def funnel_by(selection: Selection, asked: Definition, label: str, root: str) ->
         where = [*conditions.within(selection, "start_time")]
         known = text(query(silver.SESSIONS, ["session_id", label], where), root)
         joined = "walks LEFT JOIN sessions USING (session_id)"
-    return f"""{_walks(selection, asked, root)},
+    return f"""{_walks(selection, definition, root)},
 sessions AS ({_indented(known)})
 SELECT coalesce({label}, '') AS {label}, {counts}
 FROM {joined}
@@ -52,23 +52,23 @@ WHERE took1 IS NOT NULL GROUP BY 1 ORDER BY step1 DESC, 1;
 """
 
 
-def lost(selection: Selection, asked: Definition, limit: int, root: str) -> str:
+def lost(selection: Selection, definition: Definition, limit: int, root: str) -> str:
     """One row per step but the last and page: how many took the step, but not the next one, and viewed this page next.
     `path` is NULL for those who viewed none."""
-    who = ("site", "visitor_id") if asked.visitor else ("session_id",)
+    who = ("site", "visitor_id") if definition.visitor else ("session_id",)
     same = " AND ".join(f"views.{name} = walks.{name}" for name in who)
     rows = []
-    for k in range(1, len(asked.steps)):
+    for k in range(1, len(definition.steps)):
         following = f"{same} AND views.n = walks.at{k} + 1"
-        if asked.visitor:
-            seconds = round(asked.within.total_seconds())
+        if definition.visitor:
+            seconds = round(definition.within.total_seconds())
             following += f" AND views.event_time - walks.begun{k} <= to_seconds({seconds})"
         rows.append(
             f"SELECT {k} AS step, path, count(*) AS count FROM walks\nLEFT JOIN views ON {following}\n"
             f"WHERE took{k} IS NOT NULL AND took{k + 1} IS NULL GROUP BY path"
         )
     every = "\nUNION ALL ".join(rows)
-    return f"""{_walks(selection, asked, root)},
+    return f"""{_walks(selection, definition, root)},
 lost AS ({_indented(every)})
 SELECT * FROM lost
 QUALIFY row_number() OVER (PARTITION BY step ORDER BY count DESC, coalesce(path, '')) <= {limit}
@@ -76,41 +76,41 @@ ORDER BY step, count DESC, path;
 """
 
 
-def _walks(selection: Selection, asked: Definition, root: str) -> str:
+def _walks(selection: Selection, definition: Definition, root: str) -> str:
     """The walks of a funnel, with how long each step was after the first (`took1` and so on; NULL if it was not taken),
     and the number of its pageview and the start of its chain (`at1`, `begun1`).
 
     `start1` is the time of a first step, `start2` the latest start of a chain that takes the second step at this row,
     and so on.
     """
-    who = _VISITOR if asked.visitor else "session_id"
-    steps = range(1, len(asked.steps) + 1)
+    who = _VISITOR if definition.visitor else "session_id"
+    steps = range(1, len(definition.steps) + 1)
     until = ""
-    if asked.visitor and selection.end is not None:
+    if definition.visitor and selection.end is not None:
         until = f" AND event_time < {DuckDB().value(selection.end)}"
-        selection = replace(selection, end=selection.end + asked.within)
-    views = _pageviews(selection, root) if asked.visitor else _steps(selection, root)
-    first = f"CASE WHEN {_matches(asked.steps[0].pattern)}{until} THEN event_time END"
+        selection = replace(selection, end=selection.end + definition.within)
+    views = _pageviews(selection, root) if definition.visitor else _steps(selection, root)
+    first = f"CASE WHEN {_matches(definition.steps[0].pattern)}{until} THEN event_time END"
     parts = [f"views AS ({_indented(views)})", f"step1 AS (SELECT *, {first} AS start1 FROM views)"]
-    for number, step in enumerate(asked.steps[1:], 2):
+    for number, step in enumerate(definition.steps[1:], 2):
         latest = f"max(start{number - 1}) OVER (PARTITION BY {who} ORDER BY n {_EARLIER})"
         kept = _matches(step.pattern)
-        if asked.visitor:
-            seconds = round(asked.within.total_seconds())
+        if definition.visitor:
+            seconds = round(definition.within.total_seconds())
             kept += f" AND event_time - {latest} <= to_seconds({seconds})"
         chain = f"CASE WHEN {kept}\n       THEN {latest} END"
         parts.append(f"step{number} AS (SELECT *, {chain} AS start{number} FROM step{number - 1})")
-    origin = "start{0}" if asked.visitor else "(min(start1) OVER (PARTITION BY session_id))"
+    origin = "start{0}" if definition.visitor else "(min(start1) OVER (PARTITION BY session_id))"
     took = ",\n  ".join(
         f"arg_min(epoch_us(event_time) - epoch_us({origin.format(k)}), n) FILTER (start{k} IS NOT NULL) AS took{k}, "
         f"min(n) FILTER (start{k} IS NOT NULL) AS at{k}, "
         f"arg_min(start{k}, n) FILTER (start{k} IS NOT NULL) AS begun{k}"
         for k in steps
     )
-    if not asked.visitor:
+    if not definition.visitor:
         parts.append(f"begun AS (SELECT *, {origin} AS begun FROM step{steps[-1]})")
         took = took.replace(origin, "begun")
-    source = f"step{steps[-1]}" if asked.visitor else "begun"
+    source = f"step{steps[-1]}" if definition.visitor else "begun"
     parts.append(f"walks AS (\n  SELECT {who},\n  {took}\n  FROM {source} GROUP BY ALL)")
     return "WITH " + ",\n".join(parts)
 

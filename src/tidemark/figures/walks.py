@@ -78,15 +78,15 @@ class Matching:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
-        self._found = np.zeros(0, bool)
+        self._flags = np.zeros(0, bool)
 
     def __call__(self, path: np.ndarray, paths: Sequence[str]) -> np.ndarray:
         """Whether each of these indices into `paths` is one that matches. More paths can have been added since the
         last time."""
-        new = paths[len(self._found) :]
+        new = paths[len(self._flags) :]
         also = [any(matches(pattern, path) for pattern in self._patterns) for path in new]
-        self._found = np.append(self._found, np.array(also, bool))
-        flags: np.ndarray = self._found[path]
+        self._flags = np.append(self._flags, np.array(also, bool))
+        flags: np.ndarray = self._flags[path]
         return flags
 
 
@@ -100,8 +100,8 @@ def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[st
     wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows), counted=True)
     known = whole(plain(rows.reader.arrow(wanted))["session_id"])
     # All at once: each comparison with the known ones makes a table of them first.
-    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), CODED).read_all()
-    return steps.batches(found.filter(pc.is_in(found["session_id"], known)).to_reader(), paths)
+    steps_read = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), CODED).read_all()
+    return steps.batches(steps_read.filter(pc.is_in(steps_read["session_id"], known)).to_reader(), paths)
 
 
 def of_sessions(rows: Rows, selection: Selection) -> Walks:
@@ -110,9 +110,16 @@ def of_sessions(rows: Rows, selection: Selection) -> Walks:
     return of_steps(steps.together(list(by_sessions(rows, selection, paths, ["session_id"]))), paths)
 
 
-def of_steps(found: Steps, paths: Paths) -> Walks:
+def of_steps(steps_read: Steps, paths: Paths) -> Walks:
     """Each session as a walk."""
-    return Walks(found.session, found.time, found.path, paths.names, len(found.owners), found.owners)
+    return Walks(
+        steps_read.session,
+        steps_read.time,
+        steps_read.path,
+        paths.names,
+        len(steps_read.owners),
+        steps_read.owners,
+    )
 
 
 def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
@@ -123,23 +130,23 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
     parts = _numbered(parts)
     if meeting:
         parts = _who_met(parts, Matching([meeting]), paths)
-    found = steps.together(parts)
-    lengths = np.bincount(found.session, minlength=len(found.owners))
+    joined = steps.together(parts)
+    lengths = np.bincount(joined.session, minlength=len(joined.owners))
     first = np.cumsum(lengths) - lengths
     some = np.flatnonzero(lengths)
     # Only lines by themselves can begin at the same time.
     tie = np.zeros(len(lengths), np.int64)
-    tie[some] = _places(paths.names)[found.path[first[some]]]
-    owner = found.owners[_OWNER].to_numpy()
-    order = ordered(owner, micros(whole(found.owners["start_time"])), tie)
+    tie[some] = _places(paths.names)[joined.path[first[some]]]
+    owner = joined.owners[_OWNER].to_numpy()
+    order = ordered(owner, micros(whole(joined.owners["start_time"])), tie)
     order = order[lengths[order] > 0]
     owner = owner[order]
     new = np.ones(len(order), bool)
     new[1:] = owner[1:] != owner[:-1]
     walk = np.repeat(np.cumsum(new, dtype=np.int32) - 1, lengths[order])
     at = ranges(first, lengths, order)
-    owners = found.owners.select(_VISITOR).take(order[new])
-    return Walks(walk, found.time[at], found.path[at], paths.names, int(new.sum()), owners)
+    owners = joined.owners.select(_VISITOR).take(order[new])
+    return Walks(walk, joined.time[at], joined.path[at], paths.names, int(new.sum()), owners)
 
 
 def _by_lines(rows: Rows, selection: Selection, patterns: Sequence[str], paths: Paths) -> list[Steps]:
@@ -147,10 +154,10 @@ def _by_lines(rows: Rows, selection: Selection, patterns: Sequence[str], paths: 
     if patterns:
         where = (*where, AnyOf(tuple(map(likely, patterns))))
     wanted = Matching(patterns)
-    asked = query(silver.REQUESTS, (*_VISITOR, "event_time", "path"), where)
+    wanted_columns = query(silver.REQUESTS, (*_VISITOR, "event_time", "path"), where)
     return [
         part.only(wanted(part.path, paths.names)) if patterns else part
-        for part in steps.lines(rows.reader.coded(asked, CODED), paths)
+        for part in steps.lines(rows.reader.coded(wanted_columns, CODED), paths)
     ]
 
 
@@ -163,17 +170,17 @@ def _by_steps(rows: Rows, selection: Selection, patterns: Sequence[str], paths: 
     known = longer.sessions(rows, where, where)
     if known is None:
         return None
-    asked = query(silver.STEPS, [*_VISITOR, "start_time", "steps"], where)
+    wanted_columns = query(silver.STEPS, [*_VISITOR, "start_time", "steps"], where)
     wanted = Matching(patterns) if patterns else None
     with ThreadPoolExecutor(1) as beside:
         long = beside.submit(longer.views, rows, known)
-        found = steps.batches(
-            rows.reader.coded(asked, CODED),
+        parts = steps.batches(
+            rows.reader.coded(wanted_columns, CODED),
             paths,
             kept=lambda batch: longer.left_out(batch, known),
             more=lambda schema: longer.steps(known, long.result(), schema),
         )
-        return [_only(part, selection, wanted, paths) for part in found]
+        return [_only(part, selection, wanted, paths) for part in parts]
 
 
 def _only(part: Steps, selection: Selection, wanted: Matching | None, paths: Paths) -> Steps:
@@ -193,12 +200,12 @@ def _numbered(parts: Sequence[Steps]) -> list[Steps]:
         coded(pa.concat_tables([part.owners.select([name]) for part in parts])[name]) for name in _VISITOR
     )
     numbers = pa.array(site.astype(np.int64) * len(visitors) + visitor)
-    found, first = [], 0
+    numbered, first = [], 0
     for part in parts:
         own = numbers.slice(first, len(part.owners))
-        found.append(replace(part, owners=part.owners.append_column(_OWNER, own)))
+        numbered.append(replace(part, owners=part.owners.append_column(_OWNER, own)))
         first += len(own)
-    return found
+    return numbered
 
 
 def _who_met(parts: Sequence[Steps], wanted: Matching, paths: Paths) -> list[Steps]:

@@ -31,7 +31,7 @@ class Shifts:
     offsets: tuple[int, ...]
 
     def fits(self, seconds: int) -> bool:
-        """Whether windows of so many seconds of UTC lie in the zone's bins as wholes."""
+        """Whether each window of `seconds` of UTC lies within one of the zone's bins."""
         return all(offset % seconds == 0 for offset in self.offsets) and all(
             moment.timestamp() % seconds == 0 for moment in self.until
         )
@@ -55,8 +55,8 @@ def shifts(zone: str, seconds: int, start: datetime, end: datetime) -> Shifts | 
             until.append(_change(clock, moment, later))
             offsets.append(_offset(clock, later))
         moment = later
-    found = Shifts(tuple(until), tuple(offsets))
-    return None if all(offset % seconds == 0 for offset in offsets) else found
+    result = Shifts(tuple(until), tuple(offsets))
+    return None if all(offset % seconds == 0 for offset in offsets) else result
 
 
 def _offset(clock: ZoneInfo, moment: datetime) -> int:
@@ -74,12 +74,12 @@ def _change(clock: ZoneInfo, low: datetime, high: datetime) -> datetime:
     return high
 
 
-def floors(times: np.ndarray, seconds: int, found: Shifts | None) -> np.ndarray:
+def floors(times: np.ndarray, seconds: int, zone_shifts: Shifts | None) -> np.ndarray:
     """The bins of times, both in seconds since the epoch; of a zone's clocks where there are shifts."""
-    if found is None:
+    if zone_shifts is None:
         return times // seconds * seconds
-    until = np.array([moment.timestamp() for moment in found.until])
-    walls = times + np.array(found.offsets)[np.searchsorted(until, times, side="right")]
+    until = np.array([moment.timestamp() for moment in zone_shifts.until])
+    walls = times + np.array(zone_shifts.offsets)[np.searchsorted(until, times, side="right")]
     floored: np.ndarray = walls // seconds * seconds
     return floored
 
@@ -98,16 +98,16 @@ def starts(start: datetime, end: datetime, seconds: int, zone: str) -> pd.Series
     import pandas as pd
 
     bounds = [np.array([int(moment.timestamp())]) for moment in (start, max(start, end))]
-    found = shifts(zone, seconds, start, max(start, end))
-    first, last = (int(floors(bound, seconds, found)[0]) for bound in bounds)
+    zone_shifts = shifts(zone, seconds, start, max(start, end))
+    first, last = (int(floors(bound, seconds, zone_shifts)[0]) for bound in bounds)
     walls = pd.Series(pd.to_datetime(np.arange(first, last + 1, seconds), unit="s", utc=True))
-    return to_utc(walls, zone if found is not None else "UTC")
+    return to_utc(walls, zone if zone_shifts is not None else "UTC")
 
 
 def floor(moment: datetime, seconds: int, zone: str) -> datetime:
     """The beginning of the bin of a moment."""
-    found: datetime = starts(moment, moment, seconds, zone).iloc[0].to_pydatetime()
-    return found
+    start: datetime = starts(moment, moment, seconds, zone).iloc[0].to_pydatetime()
+    return start
 
 
 def window(start: pd.Timestamp, seconds: int, zone: str) -> Sequence[datetime]:

@@ -83,20 +83,29 @@ _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # The first block, or the end of a
 COMPRESSIONS = (
     Compression("gzip", "gzip member", ".gz", (b"\x1f\x8b",), Inflater, "gzip -dc FILE"),
     Compression(
-        "bzip2", "bzip2 stream", ".bz2",
+        "bzip2",
+        "bzip2 stream",
+        ".bz2",
         tuple(b"BZh%d" % level + block for level in range(1, 10) for block in _BZIP2_BLOCKS),
-        bzip2_decoder, "bzip2 -dc FILE",
+        bzip2_decoder,
+        "bzip2 -dc FILE",
     ),
     Compression("xz", "xz stream", ".xz", (b"\xfd7zXZ\0",), xz_decoder, "xz -dc FILE"),
     Compression(
-        "zstd", "zstd frame", ".zst",
-        (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),  # the others: skippable
-        zstd_decoder, "zstd -dc --long=31 FILE",
+        "zstd",
+        "zstd frame",
+        ".zst",
+        (
+            b"\x28\xb5\x2f\xfd",
+            *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)),
+        ),  # the others: skippable
+        zstd_decoder,
+        "zstd -dc --long=31 FILE",
     ),
     Compression(
         "zip", "zip entry", ".zip", (b"PK\x03\x04",), ZipEntry, "unzip -p FILE", _ZIP_DIRECTORY, _one_file
     ),
-)  # fmt: skip
+)
 # It is read as text, see ParquetLines.
 PARQUET = Compression("Parquet", "row group", ".parquet", (b"PAR1",), None, "")
 _KINDS = (*COMPRESSIONS, PARQUET)
@@ -175,7 +184,7 @@ class Members:
         return last
 
     def _following(self) -> int | None:
-        """Where the next member begins, behind zeros as padding; None at the end."""
+        """Where the next member begins, after zeros as padding; None at the end."""
         position, directory = self._member.end, self._compression.directory
         while data := self._file.at(position, _RAW_BYTES):
             padding = len(data) - len(data.lstrip(b"\0"))

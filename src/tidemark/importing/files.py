@@ -81,17 +81,31 @@ def start_file(
         # Under another name it may be a copy that continues differently: keep the first one's entry.
         entry_id = known.id if known is not None and known.path == reader.name else uuid.uuid4().hex
     return FileImport(
-        reader, splitter, comments, entry_id, send, how.site,
-        known=known, look=how.look, most_records=how.most_records,
-    )  # fmt: skip
+        reader,
+        splitter,
+        comments,
+        entry_id,
+        send,
+        how.site,
+        known=known,
+        look=how.look,
+        most_records=how.most_records,
+    )
 
 
 def start_stream(reader: Reader, send: Send, how: ReadOptions) -> FileImport:
     """The import of a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
     return FileImport(
-        reader, LineSplitter(text=reader.head().text), Comments(), uuid.uuid4().hex, send, how.site,
-        stream=True, look=how.look, most_records=how.most_records,
-    )  # fmt: skip
+        reader,
+        LineSplitter(text=reader.head().text),
+        Comments(),
+        uuid.uuid4().hex,
+        send,
+        how.site,
+        stream=True,
+        look=how.look,
+        most_records=how.most_records,
+    )
 
 
 def read_again(path: str, before: Entry | None, after: Entry) -> list[Block]:

@@ -22,7 +22,7 @@ from tidemark.importing.sources import STDIN, followable, matching, open_reader
 POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
 GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
-CUT_SECONDS = 60.0  # After this long, a compressed file that ends in the middle is named.
+TRUNCATED_SECONDS = 60.0  # After this long, a compressed file that ends in the middle is named.
 _HEAD_BYTES = 4096
 _TURN_BYTES = 32 * READ_BYTES
 
@@ -77,7 +77,7 @@ class _Follower:
         self._tails: dict[Key, _Tail] = {}
         self._settled: dict[Key, tuple[int, int]] = {}
         self._short: dict[Key, str] = {}  # Files that hold only an unfinished line.
-        self._cut: dict[Key, tuple[float, str]] = {}
+        self._truncated: dict[Key, tuple[float, str]] = {}
         self._complained: set[str] = set()
         self._senders = SenderPool(progress, options)
 
@@ -87,7 +87,7 @@ class _Follower:
             more = [self._pump(key, tail) for key, tail in list(self._tails.items())]
             if time.monotonic() - scanned >= SCAN_SECONDS:
                 self._scan()
-                self._tell_cut(time.monotonic() - CUT_SECONDS)
+                self._report_truncated(time.monotonic() - TRUNCATED_SECONDS)
                 self._senders.close_idle()
                 scanned = time.monotonic()
             if not any(more):
@@ -101,7 +101,7 @@ class _Follower:
             self._report.unfinished += tail.work.splitter.unfinished
         self._report.unfinished += len(self._short)
         self._commit()
-        self._tell_cut(math.inf)
+        self._report_truncated(math.inf)
 
     def close(self) -> None:
         for tail in self._tails.values():
@@ -141,7 +141,7 @@ class _Follower:
         """Reads a compressed file to its end, and again only when it has changed."""
         work = tail.work
         self._settled[key] = work.reader.state
-        self._cut.pop(key, None)
+        self._truncated.pop(key, None)
         error: InputError | None = None
         try:
             while not self._options.stopped() and work.read(READ_BYTES):
@@ -149,20 +149,20 @@ class _Follower:
                     work.commit(self._report)
             if not self._options.stopped():
                 work.finish()
-        except InputError as found:
-            error = found
+        except InputError as fault:
+            error = fault
         self._drop(key)
         if isinstance(error, TruncatedError):
-            self._cut[key] = time.monotonic(), str(work.broken(error))  # Probably still being written.
+            self._truncated[key] = time.monotonic(), str(work.broken(error))  # Probably still being written.
         elif error is not None:
             self._complain(str(work.broken(error)))
         return False
 
-    def _tell_cut(self, before: float) -> None:
+    def _report_truncated(self, before: float) -> None:
         """Reports the compressed files that end in the middle and have not changed since `before`."""
-        for key, (since, text) in list(self._cut.items()):
+        for key, (since, text) in list(self._truncated.items()):
             if since <= before:
-                del self._cut[key]
+                del self._truncated[key]
                 self._complain(text)
 
     def _drop(self, key: Key) -> None:
@@ -200,7 +200,7 @@ class _Follower:
             tail = self._open(path, key, state)
         except TruncatedError as error:
             self._settled[key] = state
-            self._cut[key] = time.monotonic(), str(error)
+            self._truncated[key] = time.monotonic(), str(error)
         except InputError as error:
             self._complain(str(error))
         else:

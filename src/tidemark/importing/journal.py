@@ -1,7 +1,7 @@
 """The batches of a run that reads files without Kafka: each is recorded before its first commit, and once it is done.
 
 A kill may come at any time. The next process reads the lines of the recorded batches again, gives them the same numbers
-and offsets, and goes on behind them.
+and offsets, and goes on after them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Planned:
 
 @dataclass
 class Journal:
-    """The journal at `path`, which has one writer. `entries` are those behind all recorded batches, by id; `unfinished`
+    """The journal at `path`, which has one writer. `entries` are those after all recorded batches, by id; `unfinished`
     are the batches that are not done, in their order; `number` and `offset` those of the next batch."""
 
     path: Path

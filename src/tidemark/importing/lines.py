@@ -37,8 +37,8 @@ class LineSplitter:
 
     offset: bytes of the stream in records; lines: their number of lines;
     chunk: parts returned of an unfinished long line; unended: the last line had no line
-    feed; start: NUL bytes at the beginning of the stream; prefix: the first PREFIX_BYTES behind them; tail: the last
-    TAIL_BYTES before `offset`; nuls: NUL bytes left out, which counts anew for each splitter.
+    feed; start: NUL bytes at the beginning of the stream; prefix: the first PREFIX_BYTES after them; tail: the last
+    TAIL_BYTES before `offset`; nuls: NUL bytes that this splitter has left out.
 
     One carriage return before the line feed belongs to the line end. A mark of the encoding at the beginning is left
     out, as are NUL bytes at the beginning of a line and holes; any other byte is content. The parts of a line that a
@@ -164,14 +164,14 @@ class LineSplitter:
             ends = self.ends  # The stream has grown after its last line was taken as complete.
         elif self._any_end and self.tail[-1:] == b"\r":
             ends = (b"\n",)
-        found = next((end for end in ends if text.startswith(end)), b"")
-        if not found and any(end.startswith(text) for end in ends):
+        line_end = next((end for end in ends if text.startswith(end)), b"")
+        if not line_end and any(end.startswith(text) for end in ends):
             self._carry = text
             return None
         self.unended = False
         self._carry = b""
-        self._consume(found, len(found), block)
-        return text[len(found) :]
+        self._consume(line_end, len(line_end), block)
+        return text[len(line_end) :]
 
     def _take(self, text: bytes, block: Block, rest: Rest) -> None:
         """Adds the records of `text`, and keeps what has to wait. Unless it may, the text ends a line."""
@@ -205,7 +205,7 @@ class LineSplitter:
         self._carry = text[taken:]
 
     def _split(self, text: bytes) -> tuple[list[bytes], bytes]:
-        """The lines that end in the text, and what is behind them."""
+        """The lines that end in the text, and the rest."""
         if self._unit > 1:
             kind = f"{'>' if self.text.encoding.endswith('be') else '<'}u{self._unit}"
             units = np.frombuffer(text, kind, len(text) // self._unit)

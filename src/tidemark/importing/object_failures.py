@@ -8,7 +8,7 @@ from tidemark.errors import InputError
 from tidemark.objects.faults import DeniedError, PassingError, RefusedError
 from tidemark.objects.fetching import WORKERS
 
-# After so many failures in a row, as many as requests at a time, the store is at fault.
+# After this many failures in a row, as many as requests at a time, the store is at fault.
 MOST_FAILURES = WORKERS
 
 

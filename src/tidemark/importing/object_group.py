@@ -20,7 +20,7 @@ _MOST_ATTEMPTS = 100
 
 
 class LostError(Exception):
-    """Another import has taken over an object in its middle."""
+    """Another import has continued an object in its middle."""
 
 
 class ObjectGroup:

@@ -33,7 +33,7 @@ class DiskEntries(MutableMapping[str, Entry]):
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute("CREATE TABLE entries (id TEXT PRIMARY KEY, entry TEXT) WITHOUT ROWID")
-        # Written together: each statement gives way to the threads that fetch objects.
+        # One statement for all: after each, the threads that fetch objects run first.
         self._recent: dict[str, Entry] = {}
 
     def __getitem__(self, key: str) -> Entry:

@@ -45,7 +45,7 @@ class Objects:
             yield sources
 
     def all(self, say: Callable[[str], None], stopped: Callable[[], bool]) -> Iterator[Spooled]:
-        """All objects. Each can be read until the next one is asked for. Calls `say` with the errors of objects that
+        """All objects. Each can be read until the next one is taken. Calls `say` with the errors of objects that
         the store does not give; raises InputError if it gives none."""
         for location in self.locations:
             failures = Failures(lambda error: say(str(error)), lasting=False)

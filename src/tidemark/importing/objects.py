@@ -158,7 +158,7 @@ class _BucketImport:
         *,
         lasting: bool,
     ) -> None:
-        """`lasting`: errors of objects are said at once."""
+        """`lasting`: errors of objects are reported at once."""
         self._location = location
         self._progress = progress
         self._options = options
@@ -287,7 +287,7 @@ class _BucketImport:
             self._done.add(source.name)
 
     def _known(self, entry_id: str) -> Entry | None:
-        """What Kafka has of an object. A new one is looked up again only if another import has committed meanwhile."""
+        """The part of an object that Kafka has. A new one is looked up again only after commits of another import."""
         if self._revision != self._progress.revision:
             self._revision, self._new = self._progress.revision, set()
         if entry_id in self._new:

@@ -32,7 +32,7 @@ _PLAIN = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_nested)
 class ParquetLines:
     """The content of a Parquet file as text, which the same file always gives. It implements the interface of Members.
 
-    Rows of columns that are named like fields of the W3C's format (CloudFront) become its lines, behind a line of
+    Rows of columns that are named like fields of the W3C's format (CloudFront) become its lines, after a line of
     `#Fields`. Other rows become JSON objects without the columns that are NULL; a time is in ISO 8601, in UTC.
     """
 

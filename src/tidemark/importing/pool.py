@@ -22,8 +22,8 @@ class SenderPool:
 
     def get(self, first_line: bytes) -> Sender:
         """The sender, opened if necessary. The progress then includes the commits of earlier senders."""
-        found = self._open.get(first_line)
-        sender = found[0] if found else open_sender(first_line, self._progress, self._options)
+        pooled = self._open.get(first_line)
+        sender = pooled[0] if pooled else open_sender(first_line, self._progress, self._options)
         self._open[first_line] = sender, time.monotonic()
         return sender
 

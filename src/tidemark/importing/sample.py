@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.importing.lines import Block
 
-# All of the first lines, then one of so many, up to a limit.
+# All of the first lines, then every n-th, up to a limit.
 FIRST_LINES = 20_000
 ONE_OF = 100
 MOST_LINES = 60_000

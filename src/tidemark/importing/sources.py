@@ -86,12 +86,12 @@ def _open_pipe(path: str, stopped: Stopped) -> int:
     threading.Thread(target=wait, daemon=True).start()
     while not stopped():
         try:
-            found = opened.get(timeout=WAIT_SECONDS)
+            opened_pipe = opened.get(timeout=WAIT_SECONDS)
         except queue.Empty:
             continue
-        if isinstance(found, OSError):
-            raise found
-        return found
+        if isinstance(opened_pipe, OSError):
+            raise opened_pipe
+        return opened_pipe
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -99,14 +99,14 @@ def expand(patterns: Sequence[str]) -> list[str]:
     """The files of paths, globs and "-". Raises InputError for the first that is not readable."""
     paths: list[str] = []
     for pattern in patterns:
-        found = [pattern]
+        matches = [pattern]
         if pattern != STDIN and _kind(pattern) == _MISSING and glob.has_magic(pattern):
-            found = matching(pattern)
-            if not found:
+            matches = matching(pattern)
+            if not matches:
                 raise InputError(f"no file matches {pattern}", "Check the pattern.")
-        for path in found:
+        for path in matches:
             check(path)
-        paths += found
+        paths += matches
     return paths
 
 
@@ -114,8 +114,8 @@ def matching(pattern: str) -> list[str]:
     """Files that match a path or glob now, by name; empty if there are none."""
     if _kind(pattern) != _MISSING or not glob.has_magic(pattern):
         return [pattern] if _kind(pattern) == stat.S_IFREG else []
-    found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-    return sorted(path for path in found if _kind(path) == stat.S_IFREG)
+    names = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    return sorted(path for path in names if _kind(path) == stat.S_IFREG)
 
 
 def followable(pattern: str) -> bool:

@@ -77,7 +77,7 @@ PLAIN = Text()
 
 @dataclass(frozen=True)
 class Head:
-    """The beginning of a content: NUL bytes, and at most HEAD_BYTES behind them."""
+    """The beginning of a content: NUL bytes, and at most HEAD_BYTES after them."""
 
     nuls: int
     data: bytes
@@ -111,7 +111,7 @@ class Head:
 
     @property
     def binary(self) -> str:
-        """What the content seems to be, if it is no text; else empty."""
+        """The probable type of content that is no text; else empty."""
         # Looking for the bytes of a hole is much quicker than the expression.
         holes = bytes(HOLE_BYTES) in self.data
         data = (HOLE.sub(b"", self.data) if holes else self.data).rstrip(b"\0")

@@ -14,7 +14,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 # A client that sends nothing for this long is disconnected.
 IDLE_SECONDS = 20.0
-_PIECE_BYTES = 64 * 1024
+_PART_BYTES = 64 * 1024
 _GZIP = 31  # zlib's window bits for a gzip header and the largest window
 
 
@@ -40,9 +40,9 @@ async def read_body(receive: Receive, *, gzip: bool, most: int, share: Share) ->
             raise DisconnectedError
         data, more = message.get("body", b""), message.get("more_body", False)
         received += len(data)
-        for piece in decompress.feed(data) if decompress else (data,):
-            share.take(len(piece))
-            body += piece
+        for part in decompress.feed(data) if decompress else (data,):
+            share.take(len(part))
+            body += part
             if max(received, len(body)) > most:
                 raise too_large(most)
         if received > most:
@@ -72,11 +72,11 @@ class _Gunzip:
                 self._member = zlib.decompressobj(_GZIP)
             self._started = True
             try:
-                piece = self._member.decompress(data, _PIECE_BYTES)
+                part = self._member.decompress(data, _PART_BYTES)
             except zlib.error as error:
                 raise RefusedError(400, f"the body is not gzip: {error}") from error
-            if piece:
-                yield piece
+            if part:
+                yield part
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
 
     def finish(self) -> None:

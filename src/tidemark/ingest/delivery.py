@@ -1,4 +1,4 @@
-"""Sends the records of requests to Kafka, and tells when Kafka has acknowledged all of them."""
+"""Sends the records of requests to Kafka, and reports when Kafka has acknowledged all of them."""
 
 from __future__ import annotations
 

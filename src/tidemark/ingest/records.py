@@ -135,8 +135,8 @@ def _from_object(line: bytes, number: int, named: dict[str, str], formats: Colle
     try:
         values = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        said = "too many levels" if isinstance(error, RecursionError) else error
-        raise RefusedError(400, f"{where}not a JSON object: {said}") from error
+        reason = "too many levels" if isinstance(error, RecursionError) else error
+        raise RefusedError(400, f"{where}not a JSON object: {reason}") from error
     if not isinstance(values, dict):
         raise RefusedError(400, f"{where}not a JSON object")
     text = next((name for name in _TEXTS if name in values), None)

@@ -16,10 +16,8 @@ from confluent_kafka import (
 from confluent_kafka import KafkaError as Fault
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    ConfigResource,
     NewTopic,
     OffsetSpec,
-    ResourceType,
     TopicDescription,
 )
 
@@ -216,20 +214,6 @@ def await_committed(settings: KafkaSettings, topic: str, timeout: float = 5.0) -
         time.sleep(0.05)
 
 
-def topic_config(settings: KafkaSettings, topic: str) -> dict[str, str]:
-    """The topic's configuration in the broker."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-
-    def describe(client: AdminClient) -> Any:
-        return client.describe_configs([resource], request_timeout=_TRY_SECONDS)[resource].result()
-
-    try:
-        entries = _answer(settings, describe)
-    except KafkaException as error:
-        raise topic_error(settings, topic, error.args[0]) from error
-    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
-
-
 def _partitions(settings: KafkaSettings, topic: str, admin: AdminClient | None = None) -> list[int]:
     described = _described(settings, topic, admin)
     return [partition.id for partition in described.partitions] if described else []
@@ -283,7 +267,7 @@ def _offsets(
 
 
 def _answer(settings: KafkaSettings, ask: Callable[[AdminClient], T], admin: AdminClient | None = None) -> T:
-    """What `ask` returns. It is called again, with a new client, while the cluster does not answer: a broker
+    """The result of `ask`, which is called again, with a new client, while the cluster does not answer: a broker
     that is starved of CPU or restarts answers a moment later. Raises the last KafkaException.
     """
     for tries_left in reversed(range(_SILENT_TRIES)):

@@ -38,7 +38,7 @@ def erase(settings: KafkaSettings, ends: Mapping[int, int], *, segments: bool = 
         return 0
     admin = kafka.admin_client(settings)
     try:
-        # An offset of the topic's end stands for all records until then.
+        # The offset of the topic's end means all records until then.
         requests = admin.delete_records([TopicPartition(topic, p, end) for p, end in wanted.items()])
         for request in requests.values():
             request.result(_SECONDS)
@@ -53,7 +53,7 @@ def await_deleted(
     directories: list[Path], ends: Mapping[int, int], topic: str, seconds: float = _SECONDS
 ) -> bool:
     """Waits until a broker with these directories has no segment of the topic that begins before the offset `ends` of
-    its partition. False if some are left after so many seconds."""
+    its partition. False if some are left after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         left = [

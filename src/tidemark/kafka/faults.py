@@ -13,7 +13,7 @@ from tidemark.settings.sections import KafkaSettings
 
 def kafka_error(settings: KafkaSettings, fault: Fault) -> KafkaError:
     """One clear error for a fault that librdkafka reports, naming the servers and the remedy."""
-    address, said = settings.bootstrap_servers, " ".join(fault.str().split())
+    address, message = settings.bootstrap_servers, " ".join(fault.str().split())
     if fault.code() in (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED):
         user = settings.username or "(none)"
         return KafkaError(
@@ -22,7 +22,7 @@ def kafka_error(settings: KafkaSettings, fault: Fault) -> KafkaError:
         )
     if fault.code() == Fault._SSL or mismatch(fault):
         return KafkaError(
-            f"Kafka at {address} does not speak {settings.security_protocol} as we do: {said}",
+            f"Kafka at {address} does not speak {settings.security_protocol} as we do: {message}",
             "Check kafka_security_protocol and kafka_ca_file.",
         )
     if fault.code() in (
@@ -31,7 +31,7 @@ def kafka_error(settings: KafkaSettings, fault: Fault) -> KafkaError:
         Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ):
         return KafkaError(
-            f"Kafka at {address} does not allow this to user {settings.username or '(none)'}: {said}",
+            f"Kafka at {address} does not allow this to user {settings.username or '(none)'}: {message}",
             "Give that user read, write and create rights on the topic and its transactional ids.",
         )
     if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
@@ -39,7 +39,7 @@ def kafka_error(settings: KafkaSettings, fault: Fault) -> KafkaError:
         if settings.uses_embedded_broker:
             remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
         return KafkaError(f"Kafka at {address} cannot be reached", remedy)
-    return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
+    return KafkaError(f"Kafka at {address} reports {fault.name()}: {message}", "Look at the broker's log.")
 
 
 def topic_error(settings: KafkaSettings, topic: str, fault: Fault) -> KafkaError:

@@ -98,10 +98,12 @@ def _checked(settings: KafkaSettings) -> tuple[str, str]:
 def _login(settings: KafkaSettings, mechanism: str) -> str:
     """The login module and its options in JAAS syntax."""
     names = ("clientId", "clientSecret") if mechanism == "OAUTHBEARER" else ("username", "password")
-    said = dict(zip(names, (settings.username, settings.password), strict=True))
+    options = dict(zip(names, (settings.username, settings.password), strict=True))
     if mechanism == "OAUTHBEARER" and settings.oauth_scope:
-        said["scope"] = settings.oauth_scope
-    return f"{_LOGIN_MODULES[mechanism]} required {' '.join(f'{k}={_quoted(v)}' for k, v in said.items())};"
+        options["scope"] = settings.oauth_scope
+    return (
+        f"{_LOGIN_MODULES[mechanism]} required {' '.join(f'{k}={_quoted(v)}' for k, v in options.items())};"
+    )
 
 
 def _quoted(value: str) -> str:

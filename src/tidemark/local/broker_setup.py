@@ -58,12 +58,18 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
     logging.write_text(_logging(settings, node), encoding="utf-8")
     own = settings.broker.java_options
     launch = [
-        str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
-        f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log", f"-Djava.io.tmpdir={temporary}",
+        str(java),
+        "-Xms128m",
+        "-Xmx512m",
+        "-XX:+UseG1GC",
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log",
+        f"-Djava.io.tmpdir={temporary}",
         f"-Dlog4j2.configurationFile={logging}",
         *shlex.split(f"{class_archive.use(settings.java, own, class_archive.BROKER)} {own}"),
-        "-cp", class_path,
-    ]  # fmt: skip
+        "-cp",
+        class_path,
+    ]
     data = directory / "data"
     if not data.is_dir():
         _format(launch, data, node, nodes, cluster)
@@ -100,11 +106,11 @@ def last_error(settings: Settings, part: str = "broker") -> str:
 
 
 def _require_same_number(settings: Settings, wanted: int) -> None:
-    made = len(list(settings.home.glob("broker/data"))) + len(list(settings.home.glob("broker-*/data")))
-    if made not in (0, wanted):
+    existing = len(list(settings.home.glob("broker/data"))) + len(list(settings.home.glob("broker-*/data")))
+    if existing not in (0, wanted):
         raise PlatformError(
-            f"the broker of {settings.home} was made with {made} nodes, not {wanted}",
-            f"Set TIDEMARK_BROKER_NODES={made} (broker_nodes), or start with another home.",
+            f"the broker of {settings.home} was made with {existing} nodes, not {wanted}",
+            f"Set TIDEMARK_BROKER_NODES={existing} (broker_nodes), or start with another home.",
         )
 
 
@@ -140,8 +146,8 @@ def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cl
         check=False,
     )
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise PlatformError(f"cannot format the broker's data directory {data}: {said}", "Check the disk.")
+        reason = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise PlatformError(f"cannot format the broker's data directory {data}: {reason}", "Check the disk.")
     configuration.unlink()
     unfinished.rename(data)
 

@@ -52,13 +52,13 @@ def make(path: Path, settings: JavaSettings) -> str:
     return f'{under}-XX:ArchiveClassesAtExit="{path}" {_QUIET}'
 
 
-def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
+def keep(written: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
     """Moves a JVM's new archive to its path; false if there is none. Removes driver archives that no JVM can use any
     more: of a Java or a Spark that is gone, and earlier ones of these."""
-    if not made.exists() or made.stat().st_size == 0:
+    if not written.exists() or written.stat().st_size == 0:
         return False
     kept = archive(settings, part)
-    made.replace(kept)
+    written.replace(kept)
     if part == DRIVER:
         owners = f"{require_java().resolve()}\n{_spark_home()}"
         kept.with_suffix(".of").write_text(owners)
@@ -86,8 +86,8 @@ def _path(settings: JavaSettings, part: str, version: str = "") -> Path:
     java = require_java().resolve()
     modules = java.parent.parent / "lib" / "modules"
     age = modules.stat().st_mtime_ns if modules.exists() else java.stat().st_mtime_ns
-    made_for = f"{java} {age} {version}"
-    return cache_directory(settings) / f"{part}-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}.jsa"
+    identity = f"{java} {age} {version}"
+    return cache_directory(settings) / f"{part}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def _spark_home() -> Path:
@@ -97,7 +97,7 @@ def _spark_home() -> Path:
 
 
 def _jars() -> str:
-    """What a JVM compares with the archive: path, order, size and time of Spark's jars."""
+    """The facts that a JVM compares with the archive: path, order, size and time of Spark's jars."""
     jars = _spark_home() / "jars"
     if not jars.is_dir():
         return str(jars)

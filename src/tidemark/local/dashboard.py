@@ -57,7 +57,7 @@ def run_in_foreground(settings: Settings) -> None:
         "TIDEMARK_DASHBOARD_EDITS": "yes" if may_edit else "no",
         ADDRESS: address,
         HOSTS: settings.dashboard.hosts,
-        # The guard must see the address of the proxy, not what the proxy tells.
+        # The guard must see the address of the proxy, not the one in the proxy's header.
         "FORWARDED_ALLOW_IPS": "",
     }
     # Streamlit looks for .streamlit/config.toml in the working directory.
@@ -105,9 +105,9 @@ def is_healthy(settings: Settings) -> bool:
 
 def check_login(settings: Settings) -> Login:
     """How people log in. Raises SettingError for an address where everybody could see everything."""
-    found = access(settings.home, _given_login(settings))
-    require_login(found, settings.dashboard.address)
-    return found.login
+    declared = access(settings.home, _given_login(settings))
+    require_login(declared, settings.dashboard.address)
+    return declared.login
 
 
 def _given_login(settings: Settings) -> dict[str, str]:

@@ -48,7 +48,7 @@ _IMPORTED = (
     "org.apache.spark.sql.classic.*", "org.apache.spark.sql.api.python.*", "org.apache.spark.sql.hive.*",
     "scala.Tuple2",
 )  # fmt: skip
-# Spark's options, and what the JVM tells about itself.
+# Spark's options, and the JVM's port and secret.
 _FILES = ("spark-options", "spark-gateway")
 _PATIENCE_SECONDS = 120.0
 _ENDING_SECONDS = 2.0
@@ -63,7 +63,7 @@ def start(
     line. The JVM ends with this process. Raises PlatformError if it does not start.
     """
     # Several processes of a home may start at the same time.
-    properties, told = (run_directory / f"{name}.{os.getpid()}" for name in _FILES)
+    properties, connection_file = (run_directory / f"{name}.{os.getpid()}" for name in _FILES)
     for path in (path for name in _FILES for path in run_directory.glob(f"{name}.*")):
         pid = int(path.suffix.removeprefix("."))
         if pid == os.getpid() or not process_mark(pid):
@@ -72,27 +72,37 @@ def start(
         file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
     opened = (*_OPENED, *(_OPENED_BEFORE_24 if java_release() < 24 else ()))
     command = [
-        str(require_java()), "-cp", os.pathsep.join(_class_path(jars)), *java_options,
-        *(f"--add-opens={package}=ALL-UNNAMED" for package in opened), *_OPTIONS,
-        "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "--load-spark-defaults",
+        str(require_java()),
+        "-cp",
+        os.pathsep.join(_class_path(jars)),
+        *java_options,
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in opened),
+        *_OPTIONS,
+        "org.apache.spark.deploy.SparkSubmit",
+        "--properties-file",
+        str(properties),
+        "--load-spark-defaults",
         "pyspark-shell",
-    ]  # fmt: skip
+    ]
     settings = _configuration() / "spark-env.sh"
     if settings.exists():
         command = ["/bin/sh", "-c", 'set -a; . "$0"; exec "$@"', str(settings), *command]
     environment = {
         **os.environ,
         "SPARK_HOME": _find_spark_home(),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file),
     }
     process = subprocess.Popen(
         # It ends when its input ends.
-        command, stdin=subprocess.PIPE, env={**environment, "SPARK_CONNECT_MODE": "0"}, preexec_fn=_ignore_interrupts
-    )  # fmt: skip
+        command,
+        stdin=subprocess.PIPE,
+        env={**environment, "SPARK_CONNECT_MODE": "0"},
+        preexec_fn=_ignore_interrupts,
+    )
     try:
-        port, secret = _connection(process, told)
+        port, secret = _connection(process, connection_file)
     finally:
-        for path in (properties, told):
+        for path in (properties, connection_file):
             path.unlink(missing_ok=True)
     gateway = ClientServer(
         java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
@@ -121,7 +131,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def ended(process: subprocess.Popen[bytes]) -> PlatformError | None:
-    """The error that tells how Spark's Java process has ended, or ends now; None while it runs."""
+    """An error that describes how Spark's Java process has ended, or ends now; None while it runs."""
     try:
         # Its connections break a moment before it has ended.
         status = process.wait(_ENDING_SECONDS)
@@ -139,10 +149,10 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _connection(process: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
+def _connection(process: subprocess.Popen[bytes], connection_file: Path) -> tuple[int, str]:
     """The port and the secret that the JVM writes to a file when it is ready."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not told.exists():
+    while not connection_file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             state = (
@@ -153,7 +163,7 @@ def _connection(process: subprocess.Popen[bytes], told: Path) -> tuple[int, str]
                 "Its message is above. Is there enough memory for it?",
             )
         time.sleep(0.02)
-    content = told.read_bytes()
+    content = connection_file.read_bytes()
     port, length = struct.unpack_from(">ii", content)
     return port, content[8 : 8 + length].decode()
 

@@ -65,7 +65,7 @@ def _fault(java: Path) -> str:
 
 @functools.cache
 def _version(java: Path) -> str:
-    """What this Java calls its version. Raises PlatformError if it is not a working Java."""
+    """The version that this Java reports. Raises PlatformError if it is not a working Java."""
     if not os.access(java, os.X_OK):
         raise PlatformError(f"{java} cannot be executed" if java.exists() else f"{java} does not exist")
     try:

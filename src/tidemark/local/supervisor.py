@@ -172,8 +172,8 @@ def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
     if killed_by > 0:
         lines.say(f"{one.part.name} was killed by signal {killed_by}")
     else:
-        said = _last_words(one)
-        lines.say(f"{one.part.name} ended with status {status}" + (f": {said}" if said else ""))
+        reason = _last_words(one)
+        lines.say(f"{one.part.name} ended with status {status}" + (f": {reason}" if reason else ""))
     too_often = len(one.deaths) == MOST_DEATHS and now - one.deaths[0] < 60
     if too_often or one.failed_starts >= MOST_FAILED_STARTS:
         one.state = "failed"

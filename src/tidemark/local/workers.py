@@ -21,7 +21,7 @@ def usual_number() -> int:
 
 @contextmanager
 def worker_pool(number: int, begin: Callable[[], object] = int) -> Iterator[Executor]:
-    """A pool of so many processes, in each of which `begin` was called; with one, a thread of this process.
+    """A pool of `number` processes, in each of which `begin` was called; with one, a thread of this process.
 
     Where processes are forked, this one calls it for all of them: use the pool before any thread is started.
     """

@@ -165,7 +165,7 @@ def _content(result: Any, size: int) -> Iterator[Any]:
 
 
 def _temporary_file(size: int) -> IO[bytes]:
-    """A file without a name for so many bytes."""
+    """An unnamed file with room for this many bytes."""
     if sys.platform == "linux" and size <= _SMALL_BYTES:
         return os.fdopen(os.memfd_create("tidemark"), "w+b", buffering=0)
     return tempfile.TemporaryFile(prefix="tidemark-")

@@ -31,7 +31,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Selection:
-    """Objects to read: `where` is a glob of keys, or of their rest behind the prefix, in which `*` also stands for
+    """Objects to read: `where` is a glob of keys, or of their rest after the prefix, in which `*` also stands for
     slashes; they were written at or after `since`."""
 
     where: str = ""
@@ -48,7 +48,7 @@ class Selection:
 
 
 def version_of(location: Location, meta: Any) -> Listed:
-    """What obstore says of an object."""
+    """An object's metadata as obstore returns them."""
     modified: datetime = meta["last_modified"].astimezone(UTC)
     # That of a file has its inode, which a volume may have another of on each machine.
     etag = "" if location.scheme == "file" else (meta["e_tag"] or "").strip('"')
@@ -64,7 +64,7 @@ def listed(
     stopped: Stopped = lambda: False,
 ) -> Iterator[Listed]:
     """The selected objects of `location`: the object that its path names, otherwise all whose keys begin with its path;
-    with `after`, those whose keys sort behind that key. Ends early when stopped. Raises InputError."""
+    with `after`, those whose keys sort after that key. Ends early when stopped. Raises InputError."""
     path = location.path
     if not path.endswith("/") and not after and (location.scheme not in BUCKETS or path):
         answer = begun(partial(location.store.head, path))
@@ -104,7 +104,7 @@ def _pages(location: Location, directory: str, after: str, stopped: Stopped) -> 
 
 
 class Start:
-    """Where the next listing may start, if keys sort by time: behind all objects that are older than the newest by more
+    """Where the next listing may start, if keys sort by time: after all objects that are older than the newest by more
     than MARGIN. Feed it every object of a listing in its order; objects that are not finished keep the start before
     them."""
 
@@ -112,13 +112,13 @@ class Start:
         self.sorted = True
         self._last = ""
         self._newest: datetime | None = None
-        self._waiting: list[tuple[datetime, str]] = []  # One key an hour, behind `_after`.
+        self._waiting: list[tuple[datetime, str]] = []  # One key an hour, after `_after`.
         self._after = ""
         self._open = False
 
     @property
     def after(self) -> str:
-        """The key behind which the next listing starts; empty for all."""
+        """The key after which the next listing starts; empty for all."""
         return self._after if self.sorted else ""
 
     def see(self, each: Listed, *, finished: bool) -> None:

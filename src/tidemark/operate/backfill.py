@@ -38,15 +38,15 @@ def pending(home: Home) -> bool:
 
 
 def fill(home: Home, rebuilding: Rebuilding) -> None:
-    """Fills every table whose history is missing, or makes all anew for changed settings of sites, and returns when
+    """Fills every table whose history is missing, or recomputes all for changed settings of sites, and returns when
     that is done. Raises as `Rebuild.run`."""
     missing = _missing(home)
-    anew = site_settings.due(home)
-    if not missing and not anew:
+    due = site_settings.due(home)
+    if not missing and not due:
         if site_settings.is_open(home.store):  # a failure came between the swap and the note
             site_settings.settle(home)
         return
-    names = list(dict.fromkeys([*missing, *([site_settings.REQUESTS] if anew else [])]))
+    names = list(dict.fromkeys([*missing, *([site_settings.REQUESTS] if due else [])]))
     log.info("filling %s with history", ", ".join(names))
     path = home.settings.run_directory / _FILE
 
@@ -55,10 +55,10 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
         inventory.record(home, tables.split(", "), done, total)
 
     inventory.announce(home, incomplete(home.lakehouse))
-    if anew:
+    if due:
         inventory.record(home, [site_settings.REQUESTS], 0, None)
     changed = rebuilding(report).run(names, resumable=True)
-    if anew:
+    if due:
         site_settings.complete(home, changed)
     path.unlink(missing_ok=True)
     inventory.announce(home, incomplete(home.lakehouse))
@@ -92,8 +92,8 @@ def fill_beside(
                 return
             except Exception as error:  # a failed backfill must not stop the pipeline
                 if not stopping.wait(_RETRY_SECONDS):
-                    said = error if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
-                    log.error("history is not filled yet, it is tried again: %s", said)
+                    reason = error if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
+                    log.error("history is not filled yet, it is tried again: %s", reason)
 
     return run
 

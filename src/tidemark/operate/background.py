@@ -1,4 +1,4 @@
-"""Work in a process of its own, which gives way to the flows and ends with the process that started it.
+"""Work in a process of its own, with a lower priority than the flows, that ends with the process that started it.
 
 Requests are lines on the process's standard input, answers lines on its standard output; both are pickled. The input
 ends when the starting process does, for any reason, SIGKILL included.
@@ -58,9 +58,12 @@ class _Process:
         begins = self._process is None
         if self._process is None:
             self._process = subprocess.Popen(
-                self._command, env={**os.environ, **_FEW_THREADS}, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            )  # fmt: skip
+                self._command,
+                env={**os.environ, **_FEW_THREADS},
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
         assert answers is not None
@@ -103,10 +106,10 @@ def main() -> None:
     while True:
         request = _received(lines.get())
         try:
-            said = function()(request), ""
+            answer = function()(request), ""
         except Exception as error:  # the pipeline logs it, and asks again
-            said = None, first_line(error)
-        _send(answers, said)
+            answer = None, first_line(error)
+        _send(answers, answer)
 
 
 def _listen(lines: SimpleQueue[str]) -> None:

@@ -106,7 +106,7 @@ class CatalogRebuild:
         if derivation.validates:
             before = self._rows(derivation.tables[0], self.home.lakehouse)
             days = self.home.settings.meaning.duplicate_days
-            surplus = redelivery.surplus(source, derivation.judge, before, None, days)
+            surplus = redelivery.surplus(source, derivation.validation, before, None, days)
         chosen = derivation.without_repeated(surplus)
         parts = time_ranges(source, derivation.time, CHUNK_ROWS)
         names = ", ".join(table.name for table in derivation.tables)

@@ -45,14 +45,16 @@ class Derivation:
         of the table of all lines."""
         graph = home.graph
         tables = (graph.accepted, graph.rejected, *([graph.lines] if masks else []))
-        work = Work(judge=validation, appends=[(table, PARTS_OF_LINES[table.lines]) for table in tables])
+        work = Work(validation=validation, appends=[(table, PARTS_OF_LINES[table.lines]) for table in tables])
         return cls(tables, graph.lines, graph.lines.clock, work, upserts=(), second=False)
 
     @classmethod
     def of_accepted(cls, home: Home) -> tuple[Derivation, ...]:
         """For each table that is made of accepted lines."""
         source, meaning = home.graph.accepted, home.settings.meaning
-        made = [(table, table.made(meaning)) for table in home.graph.derived if table.made]
+        aggregations = [
+            (table, table.aggregation(meaning)) for table in home.graph.derived if table.aggregation
+        ]
         return tuple(
             cls(
                 tables=(table,),
@@ -64,19 +66,19 @@ class Derivation:
                 window_seconds=each.window_seconds,
                 whole=each.window_seconds is None,
             )
-            for table, each in made
+            for table, each in aggregations
         )
 
     @property
     def validates(self) -> bool:
         """Whether it makes the tables with a row per accepted or rejected line."""
-        return self.work.judge is not None
+        return self.work.validation is not None
 
     @property
-    def judge(self) -> Vectorized:
+    def validation(self) -> Vectorized:
         """The validation of lines, for a derivation that validates."""
-        assert self.work.judge
-        return self.work.judge
+        assert self.work.validation
+        return self.work.validation
 
     def replaced_by(self, table: Table) -> str:
         """The column of one of its tables by which a part of the rows is replaced."""
@@ -87,14 +89,16 @@ class Derivation:
         with rows.processed(self.work, store, f"{commit.writer}-{commit.number:05d}") as batch:
             for table, part in self.work.appends:
                 batch.append(store, table, part, commit)
-            for table, made in self.upserts:
-                merge_into(store, table, made.at(newest), batch.partial(table.name), commit)
+            for table, aggregation in self.upserts:
+                merge_into(store, table, aggregation.at(newest), batch.partial(table.name), commit)
 
     def without_repeated(self, surplus: pa.Table | None) -> Derivation:
         """The same, with lines of these keys rejected for their repeated delivery."""
         if not surplus:
             return self
-        return replace(self, work=replace(self.work, judge=redelivery.turning_away(self.judge, surplus)))
+        return replace(
+            self, work=replace(self.work, validation=redelivery.turning_away(self.validation, surplus))
+        )
 
 
 def together(
@@ -110,11 +114,11 @@ def together(
         start = None if each.whole else max(starts, default=None)
         groups.setdefault((each.source.name, each.time, each.second, start), []).append(each)
     for (_, _, _, start), group in groups.items():
-        made = {name: one for each in group for name, one in each.work.aggregations.items()}
+        aggregations = {name: one for each in group for name, one in each.work.aggregations.items()}
         one = replace(
             group[0],
             tables=tuple(chain.from_iterable(each.tables for each in group)),
-            work=replace(group[0].work, aggregations=made),
+            work=replace(group[0].work, aggregations=aggregations),
             upserts=tuple(chain.from_iterable(each.upserts for each in group)),
         )
         yield one, start

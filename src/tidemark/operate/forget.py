@@ -96,13 +96,13 @@ def forget_site(home: Home, site: str) -> Forgotten:
     """Deletes all lines of a site, and all rows that were made of them. Raises SettingError for a site without lines,
     TableError as `forget`."""
     home, graph = home.on_files(), home.graph
-    made = (*graph.appends, *graph.derived)
+    tables = (*graph.appends, *graph.derived)
 
     def delete(snapshot: Snapshot) -> dict[str, int] | None:
         if _unread(home, snapshot, "site", [site]):
             return None
         counts = {
-            table.name: home.store.read(table, [[("site", "=", site)]], ["site"]).num_rows for table in made
+            table.name: home.store.read(table, [[("site", "=", site)]], ["site"]).num_rows for table in tables
         }
         if not counts[graph.lines.name]:
             raise SettingError(f"there are no lines of a site {site!r}", "Check its name.")
@@ -112,7 +112,7 @@ def forget_site(home: Home, site: str) -> Forgotten:
         return counts
 
     counts = _when_read(home, delete, "this site")
-    return Forgotten(counts, erase_old_versions(home.only((*made, *graph.following))))
+    return Forgotten(counts, erase_old_versions(home.only((*tables, *graph.following))))
 
 
 def _when_read(home: Home, delete: Callable[[Snapshot], Deleted | None], whose: str) -> Deleted:
@@ -201,8 +201,8 @@ def _unread(home: Home, snapshot: Snapshot, column: str, values: Sequence[str]) 
     for _, files in deltalog.waiting(log, snapshot.passed + 1):
         for file in files:
             path = f"{log.table}/{unquote(file)}"
-            found = pq.read_table(path, columns=[column], filesystem=system)[column]
-            if pc.any(pc.is_in(found.cast(pa.string()), wanted)).as_py():
+            values_there = pq.read_table(path, columns=[column], filesystem=system)[column]
+            if pc.any(pc.is_in(values_there.cast(pa.string()), wanted)).as_py():
                 return True
     return False
 

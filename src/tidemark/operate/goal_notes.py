@@ -26,7 +26,7 @@ _REACHED, _COUNTED = "silver.session_goals", "gold.goals"
 def announce(home: Home) -> None:
     """Notes, before the flows start, how the goals differ from those of the last start. Raises TableError."""
     settings, store = home.settings, home.store
-    state = recorded(home.lakehouse, _REACHED).made
+    state = recorded(home.lakehouse, _REACHED).identity
     if not state:
         return
     had: dict[str, set[str]] = {}

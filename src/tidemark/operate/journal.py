@@ -28,12 +28,12 @@ log = logging.getLogger("tidemark.operate.rebuild")
 class Journal:
     """The snapshots of a rebuild: the first has the history, each later one the rows since the previous one.
 
-    `made` is how all tables are made: a journal with another `made` is ignored. `kept`: the journal
+    `identity` says how all tables are made: a journal with another one is ignored. `kept`: the journal
     is in the home. `resumed`: this one was found there, so part of the work may be staged.
     """
 
     path: Path
-    made: Mapping[str, Any]
+    identity: Mapping[str, Any]
     kept: bool
     snapshots: list[Snapshot] = field(default_factory=list)
     resumed: bool = False
@@ -44,7 +44,7 @@ class Journal:
         `rules` is the `rules_version` of lines."""
         path = home.settings.home / "swap" / "rebuild.json"
         states = schema_check.rebuilt(home.settings, home.tables)
-        made = {
+        identity = {
             "names": list(names),
             "tables": {name: state.entries for name, state in states.items()},
             "rules": rules,
@@ -54,16 +54,18 @@ class Journal:
             "boot": _boot(),
         }
         record = read_record(path) if kept else {}
-        if record.get("made") != made:
-            return cls(path, made, kept)
-        return cls(path, made, kept, [Snapshot(**snapshot) for snapshot in record["snapshots"]], resumed=True)
+        if record.get("made") != identity:
+            return cls(path, identity, kept)
+        return cls(
+            path, identity, kept, [Snapshot(**snapshot) for snapshot in record["snapshots"]], resumed=True
+        )
 
     def add(self, snapshot: Snapshot) -> None:
         """Records a snapshot, before any part of it is staged."""
         self.snapshots.append(snapshot)
         if self.kept:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            record = {"made": self.made, "snapshots": [asdict(each) for each in self.snapshots]}
+            record = {"made": self.identity, "snapshots": [asdict(each) for each in self.snapshots]}
             replace_text(self.path, json.dumps(record) + "\n")
 
     @property

@@ -1,4 +1,4 @@
-"""The moment as of which windows are judged: how far each site is, and that the tables have all lines before it."""
+"""The moment as of which windows are evaluated: how far each site is, and that the tables have all lines before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.kafka import client as kafka
 from tidemark.stream.accounting import MOST_AHEAD
 from tidemark.stream.lag import committed_offset
 
-# A window without newer lines is judged this long after its end.
+# A window without newer lines is evaluated this long after its end.
 SILENCE = timedelta(minutes=5)
 # With a longer backlog only the lines say how far a site is.
 _PATIENCE_SECONDS = 30.0

@@ -24,8 +24,14 @@ if TYPE_CHECKING:
     from tidemark.operate.difference import Changed
 
 HAND, REBUILD, FORGET, SETTINGS, RULES, IMPORT, GAP = (
-    "hand", "rebuild", "forget", "settings", "rules", "import", "gap",
-)  # fmt: skip
+    "hand",
+    "rebuild",
+    "forget",
+    "settings",
+    "rules",
+    "import",
+    "gap",
+)
 # A pipeline that stood still for less leaves no note.
 LEAST_GAP = timedelta(minutes=5)
 # Characters of a setting's value in a note.
@@ -71,7 +77,7 @@ def write(
         now = datetime.now(UTC)
         rows = [{**asdict(note), "note": note.note, "updated_at": now} for note in notes]
         store.ensure(NOTES)
-        # The time tells which files may have a removed one.
+        # Only files whose range contains its time can have a removed note.
         removed = pa.Table.from_pylist(list(gone), NOTES.arrow_schema).select(["note", "time"])
         _commit(settings, store, Change(pa.Table.from_pylist(rows, NOTES.arrow_schema), removed))
 
@@ -119,7 +125,7 @@ def short(value: str) -> str:
 
 
 def remakes(row: Mapping[str, Any]) -> bool:
-    """Whether a note is about rows that were made anew or deleted; one about a goal's definition is not."""
+    """Whether a note is about rows that were recomputed or deleted; one about a goal's definition is not."""
     remade = row["cause"] == SETTINGS and _REMADE.match(row["text"]) is not None
     return remade or row["cause"] in (REBUILD, FORGET)
 

@@ -1,4 +1,4 @@
-"""Alerts, reports by mail, reports of days and notes beside the flows, in one process that gives way to them.
+"""Alerts, reports by mail, reports of days and notes beside the flows, in one process with a lower priority.
 
 `alerts` runs every few seconds where there are rules, and so does `mails` where there are reports to send. `reports`,
 the figures of days, runs every few minutes; without the others its process ends after each run.
@@ -126,13 +126,13 @@ def _lasting(observed: Observed) -> Iterator[Callable[[], AbstractContextManager
 
 def _tasks(observed: Observed) -> Task:
     """A function that runs a task and returns why it is not done, empty if it is. Raises TidemarkError."""
-    made: dict[str, Callable[[], str]] = {}
+    tasks: dict[str, Callable[[], str]] = {}
 
     def run(name: str) -> str:
-        if name not in made:
+        if name not in tasks:
             make = {ALERTS: _alerts, MAILS: _mails, REPORTS: _reports}[name]
-            made[name] = make(observed)
-        return made[name]()
+            tasks[name] = make(observed)
+        return tasks[name]()
 
     return run
 

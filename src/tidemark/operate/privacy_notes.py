@@ -1,4 +1,4 @@
-"""Notes about the privacy mode: that it has changed, and that lines of an old day count their visitors anew."""
+"""Notes about changes of the privacy mode, and about old days whose visitors are counted again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies st
 
 
 def note_changes(home: Home) -> None:
-    """Before the flows start or history is made anew, notes that the privacy settings are others than at the last time,
-    and records it in quality.access. Raises TableError."""
+    """Before the flows start or history is recomputed, notes changes of the privacy settings since the last time, and
+    records them in quality.access. Raises TableError."""
     accepted = home.graph.accepted.name
     state = all_recorded(home.lakehouse).get(accepted)
     if state is None:
@@ -32,10 +32,10 @@ def note_changes(home: Home) -> None:
     record_states(home.lakehouse, {accepted: TableState(privacy=described(home.settings.privacy))})
 
 
-def note_counted_anew(home: Home) -> None:
-    """Notes days whose visitors are counted anew, because lines came after the salt of the day was destroyed. Raises
+def note_recounted_days(home: Home) -> None:
+    """Notes days whose visitors are counted again, because lines came after the salt of the day was destroyed. Raises
     TableError."""
-    days = Salts.of(home.settings).counted_anew()
+    days = Salts.of(home.settings).recounted_days()
     if not days:
         return
     known = {row["text"] for row in notes.listed(home.store)}

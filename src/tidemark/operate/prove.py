@@ -20,9 +20,13 @@ from tidemark.store.lakehouse import Lakehouse
 
 # Files that delta-rs has rewritten have views.
 _TEXTS = (
-    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
-    pa.types.is_large_binary, pa.types.is_binary_view,
-)  # fmt: skip
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
 # Whether bytes have one of the values.
 Holds = Callable[[bytes], bool]
 
@@ -36,8 +40,8 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 
 
-def where_found(home: Path, holds: Holds, lakehouse: Lakehouse | None = None) -> list[str]:
-    """The files, relative to the home, in which a value stands, and the URLs of those of a `lakehouse` elsewhere.
+def files_with(home: Path, holds: Holds, lakehouse: Lakehouse | None = None) -> list[str]:
+    """The files, relative to the home, that contain a value, and the URLs of those of a `lakehouse` elsewhere.
     Raises TableError for a file that cannot be read, and for tables whose files this process cannot reach."""
     local = fs.LocalFileSystem()
     places = [
@@ -46,19 +50,19 @@ def where_found(home: Path, holds: Holds, lakehouse: Lakehouse | None = None) ->
         if not path.is_symlink()
         and path.is_file()
         and path.name not in _LEFT_OUT
-        and _is_found(local, str(path), holds)
+        and _contains(local, str(path), holds)
     ]
     if lakehouse and not Path(lakehouse.root).is_relative_to(home):
         files = lakehouse.files
         places += [
             f"{lakehouse.root}/{name}"
             for name in sorted(files.sizes(files.base))
-            if _is_found(files.system, f"{files.base}/{name}", holds)
+            if _contains(files.system, f"{files.base}/{name}", holds)
         ]
     return places
 
 
-def _is_found(system: fs.FileSystem, path: str, holds: Holds) -> bool:
+def _contains(system: fs.FileSystem, path: str, holds: Holds) -> bool:
     try:
         return any(map(holds, contents(system, path)))
     except FileNotFoundError:  # a running pipeline has replaced it
@@ -68,13 +72,13 @@ def _is_found(system: fs.FileSystem, path: str, holds: Holds) -> bool:
 
 
 def holding_text(values: Sequence[str]) -> Holds:
-    """Whether bytes have one of these texts, also as it stands in JSON."""
+    """Whether bytes contain one of these texts, also as JSON writes it."""
     wanted = [value.encode() for value in values]
     return lambda data: any(each in data for each in wanted)
 
 
 def contents(system: fs.FileSystem, path: str) -> Iterator[bytes]:
-    """What a file has, in parts that overlap: its bytes, and what they are once they are decoded."""
+    """The content of a file in overlapping parts: its bytes, and the decoded ones."""
     with system.open_input_file(path) as file:
         yield from _raw(file)
         file.seek(0)
@@ -140,7 +144,7 @@ def _decompressed(payload: bytes, codec: str) -> bytes:
 
 
 def _snappy(payload: bytes) -> Iterator[bytes]:
-    """Java's framing has blocks with their lengths behind a header; others write one block."""
+    """Java's framing has blocks with their lengths after a header; others write one block."""
     if not payload.startswith(_XERIAL):
         yield _snappy_block(payload)
         return

@@ -211,7 +211,7 @@ class _Work:
         of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
         if any(table.name in names for table in of_lines.tables):
             lines, days = self._source(of_lines, at), self._home.settings.meaning.duplicate_days
-            surplus = redelivery.surplus(lines, of_lines.judge, self._accepted_before(at), since, days)
+            surplus = redelivery.surplus(lines, of_lines.validation, self._accepted_before(at), since, days)
             state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
             if lines_kept := self._kept(of_lines.source):
                 self._keep_older(lines, at, lines_kept)

@@ -27,14 +27,14 @@ _BY_KEY = list(KEY)
 
 def surplus(
     bronze: Rows,
-    judge: Vectorized,
+    validation: Vectorized,
     accepted_before: Rows,
     since: datetime | None,
     days: int,
 ) -> pa.Table | None:
     """Keys of bronze lines that the current rules accept although another line with their id is accepted.
 
-    `judge` adds `accepted` to lines of bronze. It applies to those ingested from `since` on (default: all). For
+    `validation` adds `accepted` to lines of bronze. It applies to those ingested from `since` on (default: all). For
     the others `accepted_before` has the keys of the lines accepted so far, which take precedence. Returns None if no
     line has an id.
     """
@@ -45,8 +45,10 @@ def surplus(
     several = named.groupBy("_digest").agg(F.count("*").alias("_n")).where("_n > 1").select("_digest")
     lines = named.join(several, "_digest", "left_semi").drop("_digest", "_time")
     before = accepted_before.frame().select(*KEY)
-    anew = lines if since is None else lines.where(F.col("ingested_at") >= F.lit(since))
-    accepted = with_digest(judge.to_frame(anew).where("accepted")).select(*KEY, "_time", "_digest")
+    lines_since = lines if since is None else lines.where(F.col("ingested_at") >= F.lit(since))
+    accepted = with_digest(validation.to_frame(lines_since).where("accepted")).select(
+        *KEY, "_time", "_digest"
+    )
     if since is not None:
         kept = lines.where(F.col("ingested_at") < F.lit(since)).join(before, _BY_KEY, "left_semi")
         accepted = accepted.unionByName(with_digest(kept).select(*KEY, "_time", "_digest"))
@@ -56,11 +58,13 @@ def surplus(
     return rows.select(_BY_KEY).filter(pa.array(Ids.of(rows).repeated(days)))
 
 
-def turning_away(judge: Vectorized, keys: pa.Table) -> Vectorized:
+def turning_away(validation: Vectorized, keys: pa.Table) -> Vectorized:
     """The validation, which additionally rejects lines with these keys as repeated deliveries if they would be
     accepted."""
-    inputs = tuple(dict.fromkeys([*judge.inputs, *KEY]))
-    return Vectorized(inputs, judge.results, partial(_turned_away, judge.make, keys.select(_BY_KEY)))
+    inputs = tuple(dict.fromkeys([*validation.inputs, *KEY]))
+    return Vectorized(
+        inputs, validation.results, partial(_turned_away, validation.make, keys.select(_BY_KEY))
+    )
 
 
 def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays) -> Arrays:

@@ -153,12 +153,12 @@ class Reports:
         return by_day
 
     def _causes(self) -> Callable[[datetime, bool], str]:
-        """A function that tells why figures differ from those reported at a time."""
-        made = [(row["time"], row["cause"]) for row in notes.listed(self._store) if notes.remakes(row)]
+        """A function that returns why figures differ from those reported at a time."""
+        remakes = [(row["time"], row["cause"]) for row in notes.listed(self._store) if notes.remakes(row)]
 
         def cause(since: datetime, archive: bool) -> str:
             for kind in (notes.FORGET, notes.SETTINGS, notes.REBUILD):
-                if any(time > since and each == kind for time, each in made):
+                if any(time > since and each == kind for time, each in remakes):
                     return kind
             return notes.IMPORT if archive else LATE
 

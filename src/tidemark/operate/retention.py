@@ -58,7 +58,7 @@ def limited(home: Home) -> frozenset[str]:
 def _limits(text: str) -> Iterator[tuple[str, str, str]]:
     """Each part of the setting, its table and its days."""
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, days = (piece.strip() for piece in part.partition("="))
+        name, _, days = (text_part.strip() for text_part in part.partition("="))
         yield part, name, days
 
 
@@ -67,9 +67,9 @@ def expiry(home: Home, table: Table, now: datetime) -> str:
     empty if there are none."""
     days = _days(home, table)
     conditions = [older(table, _literal(now - timedelta(days=days)))] if days else []
-    cut = cut_of(home, table, now)
-    if cut is not None:
-        conditions.append(_before(table, cut))
+    oldest = oldest_kept(home, table, now)
+    if oldest is not None:
+        conditions.append(_before(table, oldest))
     return " OR ".join(f"({each})" for each in conditions)
 
 
@@ -78,7 +78,7 @@ def _days(home: Home, table: Table) -> float | None:
     return retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
 
 
-def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
+def oldest_kept(home: Home, table: Table, now: datetime) -> datetime | None:
     """The event time before which `[retention]` deletes rows of a table, the start of an hour, or of a window of the
     table; None if it keeps all."""
     age = None
@@ -90,7 +90,7 @@ def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
         age = home.settings.retention.age("figures")
     if age is None:
         return None
-    window = (table.made(home.settings.meaning).window_seconds if table.made else None) or 0
+    window = (table.aggregation(home.settings.meaning).window_seconds if table.aggregation else None) or 0
     # A window is deleted once all of it is over.
     return floor(now - age, max(window, _HOUR))
 
@@ -98,7 +98,7 @@ def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
 def unexpired(home: Home, accepted: Table, now: datetime) -> Expression | None:
     """The condition for the rows of the table of accepted lines whose time is not over; None if it keeps all."""
     days = _days(home, accepted)
-    starts = [cut_of(home, accepted, now), now - timedelta(days=days) if days else None]
+    starts = [oldest_kept(home, accepted, now), now - timedelta(days=days) if days else None]
     start = max((each for each in starts if each), default=None)
     return column(_EVENT_TIME) >= start if start else None
 
@@ -109,7 +109,7 @@ def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
     Rows that `retention_days` has deleted were selected by time of arrival, which may be a day before the time in the
     line.
     """
-    starts = [recorded(home.lakehouse, table.name).kept_since, cut_of(home, table, now)]
+    starts = [recorded(home.lakehouse, table.name).kept_since, oldest_kept(home, table, now)]
     return max((start for start in starts if start), default=None)
 
 
@@ -124,7 +124,7 @@ def record_kept(home: Home, table: Table, now: datetime) -> None:
 
 
 def expired_ends(home: Home, condition: str) -> dict[int, int]:
-    """By partition of the topic, the offset behind the last line of bronze that fulfils the condition."""
+    """By partition of the topic, the offset after the last line of bronze that fulfils the condition."""
     target = home.lakehouse.delta(home.graph.lines)
     query = (
         f"SELECT topic, partition, max(offset) AS last FROM lines WHERE {condition} GROUP BY topic, partition"
@@ -138,13 +138,13 @@ def expired_files(home: Home) -> list[str]:
     """The files of tables, those of old versions included, that have rows whose time is over. Raises TableError."""
     now, lakehouse, expired = datetime.now(UTC), home.lakehouse, []
     for table in home.tables:
-        cut = cut_of(home, table, now)
+        oldest = oldest_kept(home, table, now)
         directory = lakehouse.directory(table)
-        there = lakehouse.files.sizes(directory) if cut and lakehouse.exists(table) else {}
+        there = lakehouse.files.sizes(directory) if oldest and lakehouse.exists(table) else {}
         for name in sorted(name for name in there if name.endswith(".parquet")):
             rows = pq.read_table(f"{directory}/{name}", filesystem=lakehouse.files.system, partitioning=None)
             times = [rows[name] for name in _times(table) if name in rows.column_names]
-            if pc.any(pc.less(pc.coalesce(*times), pa.scalar(cut))).as_py():
+            if pc.any(pc.less(pc.coalesce(*times), pa.scalar(oldest))).as_py():
                 expired.append(f"{lakehouse.path(table)}/{name}".removeprefix(f"{home.settings.home}/"))
     return expired
 
@@ -159,9 +159,9 @@ def floor(moment: datetime, seconds: int) -> datetime:
     return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
 
 
-def _before(table: Table, cut: datetime) -> str:
-    """SQL condition for rows whose event time, or else time of arrival, is before `cut`."""
-    return f"coalesce({', '.join(_times(table))}) < {_literal(cut)}"
+def _before(table: Table, oldest: datetime) -> str:
+    """SQL condition for rows whose event time, or else time of arrival, is before `oldest`."""
+    return f"coalesce({', '.join(_times(table))}) < {_literal(oldest)}"
 
 
 def _times(table: Table) -> list[str]:
@@ -182,8 +182,8 @@ def delete_expired(target: DeltaTable, condition: str) -> int:
     return int(gone.get("num_deleted_rows") or 0)
 
 
-def older(table: Table, cut: str) -> str:
-    """SQL condition for rows before `cut`: by the table's time, or by the time of writing if it has none."""
+def older(table: Table, oldest: str) -> str:
+    """SQL condition for rows before `oldest`: by the table's time, or by the time of writing if it has none."""
     if table.time == table.clock:
-        return f"{table.time} < {cut}"
-    return f"{table.time} < {cut} OR {table.time} IS NULL AND {table.clock} < {cut}"
+        return f"{table.time} < {oldest}"
+    return f"{table.time} < {oldest} OR {table.time} IS NULL AND {table.clock} < {oldest}"

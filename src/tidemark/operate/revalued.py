@@ -41,13 +41,13 @@ def revalued(table: Table, before: Rows, after: Rows) -> Iterator[Revalued]:
         if column.type in _COMPARED and column.name not in (*table.key, *_NOT_COMPARED)
     ]
     both = before.few and after.few
-    of, counts = (_here if both else _in_executors)(table, names, before, after)
+    of, counts = (_in_process if both else _in_executors)(table, names, before, after)
     for name in sorted(names, key=lambda name: -counts[name]):
         if counts[name]:
             yield Revalued(table.name, name, counts[name], of)
 
 
-def _here(table: Table, names: list[str], before: Rows, after: Rows) -> tuple[int, Mapping[str, int]]:
+def _in_process(table: Table, names: list[str], before: Rows, after: Rows) -> tuple[int, Mapping[str, int]]:
     columns = [*table.key, *names]
     schema = pa.schema([table.arrow_schema.field(name) for name in columns])
     old, new = (rows.read().select(columns).cast(schema) for rows in (before, after))

@@ -130,7 +130,7 @@ class Rows:
             yield Local(work, work.prepare(self.read()))
             return
         columns: Sequence[str] = self.slices[0].table.column_names
-        if not (work.judge or work.appends):
+        if not (work.validation or work.appends):
             needed = ([*each.needs, part.flag] for each, part in work.aggregations.values())
             columns = [name for name in dict.fromkeys(chain.from_iterable(needed)) if name]
         there, none = self._spread(columns), self._none(columns)

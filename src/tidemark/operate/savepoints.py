@@ -93,10 +93,10 @@ def create(settings: Settings, name: str) -> Savepoint:
             pairs = ((f"{source}/{file}", f"{target}/{file}") for file in names)
             size += take_all(saved.files, lakehouse.files, pairs)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        made = Savepoint(name, now, __version__, versions, _in_kafka(positions), files, size)
+        savepoint = Savepoint(name, now, __version__, versions, _in_kafka(positions), files, size)
         crash_point("savepoint:before-done")
-        replace_text(place / _RECORD, json.dumps(asdict(made), indent=2) + "\n")
-    return made
+        replace_text(place / _RECORD, json.dumps(asdict(savepoint), indent=2) + "\n")
+    return savepoint
 
 
 def savepoints(settings: Settings) -> list[Savepoint]:
@@ -118,7 +118,7 @@ def restore(
     target = into or settings
     lakehouse, saved = lakehouse_of(target), _tables(settings, name)
     files = require_files(lakehouse, "`savepoint`")
-    made = _read(_place(settings, name) / _RECORD)
+    savepoint = _read(_place(settings, name) / _RECORD)
     mark = target.home / lock.RESTORING
     if into is not None and not mark.exists() and (lakehouse.layers() or target.checkpoints.exists()):
         raise TableError(
@@ -148,17 +148,17 @@ def restore(
                 _set(target.home / "tidemark.toml", "shuffle_partitions", partitions)
             crash_point("restore:before-end")
             mark.unlink()
-    return made
+    return savepoint
 
 
 def saved_tables(settings: Settings, name: str) -> Lakehouse:
-    """A savepoint's tables and checkpoints. Raises TableError if there is none of that name."""
+    """A savepoint's tables and checkpoints. Raises TableError if it does not exist."""
     _read(_place(settings, name) / _RECORD)
     return _tables(settings, name)
 
 
 def delete(settings: Settings, name: str) -> None:
-    """Deletes a savepoint. Raises TableError if there is none of that name."""
+    """Deletes a savepoint. Raises TableError if it does not exist."""
     place = _place(settings, name)
     _read(place / _RECORD)
     with lock.only_savepoint(settings):

@@ -65,7 +65,7 @@ class Unapplied:
 
 
 def unapplied(home: Home) -> Unapplied:
-    """What differs from the settings of history. Raises TableError."""
+    """The differences from the settings of history. Raises TableError."""
     differing = applied.line_differences(home.settings, recorded(home.lakehouse, REQUESTS))
     settings = {name: values for name, values in differing.items() if _APPLIED.fullmatch(name)}
     return Unapplied(settings, tuple(name for name in differing if name not in settings))
@@ -143,13 +143,13 @@ def _record_new_sites(home: Home) -> None:
 
 
 def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
-    """Those of the sites, of which quality.sites has no lines, that have some in silver: a kill came in between."""
+    """The sites without lines in quality.sites that have lines in silver, because a process was killed in between."""
     if not sites:
         return set()
     store = home.store
-    judged = [table for table in (home.graph.rejected, home.graph.accepted) if store.exists(table)]
+    tables = [table for table in (home.graph.rejected, home.graph.accepted) if store.exists(table)]
     of_site = [unfulfilled(column("site") != site) for site in sites]
-    counts = store.measure([Scan(table, store.version(table), of_site) for table in judged])
+    counts = store.measure([Scan(table, store.version(table), of_site) for table in tables])
     return {site for numbers in counts for site, number in zip(sites, numbers, strict=True) if number}
 
 

@@ -53,8 +53,8 @@ def _after(offsets: Mapping[str, Mapping[str, int]]) -> Expression:
         read = [
             (column("partition") == int(number)) & (column("offset") < end) for number, end in ends.items()
         ]
-        here = column("topic") == topic
-        condition = condition | (here & ~reduce(lambda a, b: a | b, read) if read else here)
+        of_topic = column("topic") == topic
+        condition = condition | (of_topic & ~reduce(lambda a, b: a | b, read) if read else of_topic)
     return condition
 
 

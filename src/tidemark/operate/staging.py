@@ -31,7 +31,7 @@ def append(
 ) -> None:
     """Adds rows of the table itself, with columns `changed`, except those with keys in `left_out`."""
     plain = replace(table, columns=tuple(replace(each, of="") for each in table.columns))
-    work = Work(judge=changed, appends=[(plain, ALL)], left_out=left_out)
+    work = Work(validation=changed, appends=[(plain, ALL)], left_out=left_out)
     with rows.processed(work, staged, f"{commit.writer}-{commit.number:05d}") as batch:
         batch.append(staged, plain, ALL, commit)
 

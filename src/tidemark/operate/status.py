@@ -15,7 +15,7 @@ from tidemark.settings.sections import DashboardSettings
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
 _ANSWER_SECONDS = 3.0
-# Tables that are made together are named one by one up to so many.
+# Up to this many tables that are filled together are listed by name.
 _MANY = 4
 
 

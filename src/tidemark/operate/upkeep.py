@@ -26,7 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
 from tidemark.home import Home
-from tidemark.operate.privacy_notes import note_counted_anew
+from tidemark.operate.privacy_notes import note_recounted_days
 from tidemark.operate.retention import delete_expired, expired_ends, expiry, record_kept, retention_days
 from tidemark.operate.topic_erasure import erase_records, in_bronze
 from tidemark.privacy.salts import Salts
@@ -91,7 +91,7 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
             ends = {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}
             erase_records(home, ends, segments=False)
     if not hot_only:
-        note_counted_anew(home)
+        note_recounted_days(home)
     if at_once:
         # Upkeep of before may have deleted the rows, and left the files to readers of old versions.
         names = {entry.table for entry in done}
@@ -100,7 +100,7 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
 
 
 def erase_old_versions(home: Home) -> list[str]:
-    """Deletes at once every file that the newest version of a table does not have, whoever may read it.
+    """Deletes at once every file that the newest version of a table does not have, even if somebody reads it.
 
     Gives the names of tables where a flow has yet to read such files: there they stay until the upkeep
     after that.
@@ -177,9 +177,11 @@ class _Upkeep:
                 target.update_incremental()
             try:
                 target.optimize.compact(
-                    target_size=size, max_concurrent_tasks=1, writer_properties=_WRITER,
+                    target_size=size,
+                    max_concurrent_tasks=1,
+                    writer_properties=_WRITER,
                     commit_properties=_COMMIT,
-                )  # fmt: skip
+                )
             except CommitFailedError as error:
                 self._skipped = f"not compacted: {first_line(error)}"
 
@@ -234,9 +236,12 @@ class _Upkeep:
         if self._streams_need_old_files():
             return False
         self._target().vacuum(
-            retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True,
+            retention_hours=0,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
             commit_properties=_COMMIT,
-        )  # fmt: skip
+        )
         return True
 
     def _streams_need_old_files(self) -> bool:

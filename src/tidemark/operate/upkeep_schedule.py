@@ -1,4 +1,4 @@
-"""Upkeep beside the flows: at intervals, in a process of its own that gives way to them."""
+"""Upkeep beside the flows: at intervals, in a process of its own with a lower priority."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tidemark.operate.upkeep import maintain
 
 log = logging.getLogger("tidemark.operate.upkeep")
 
-# Upkeep gives way to the flows, but less than quality does. Batches wait while it holds `lock.at_rest`, and without
-# privileges a process cannot raise its priority for that time. If other programs want the whole CPU, a process with
-# nice 19 gets 1.5% of a core and one with 10 gets 10%. That is also enough for upkeep to keep up with a long drain.
+# Upkeep has a lower priority than the flows, but a higher one than quality. Batches wait while it holds
+# `lock.at_rest`, and without privileges a process cannot raise its priority for that time. If other programs want the
+# whole CPU, a process with nice 19 gets 1.5% of a core and one with 10 gets 10%. That is also enough for upkeep to
+# keep up with a long drain.
 _NICE = 10
 
 

@@ -2,9 +2,9 @@ r"""Reader of the formats of Apache's `mod_log_config` and nginx: common, combin
 
 Fields are found by splitting at quotes, which is several times as fast as a regular expression.
 
-Servers are often told to add fields behind the last one. Of these are read: a duration, which is the first number with
-decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host; and
-the header X-Forwarded-For, if it is the first field in quotes.
+Servers are often configured to add fields after the last one. These are read: a duration, which is the first number
+with decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host;
+and the header X-Forwarded-For, if it is the first field in quotes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ADDRESS = r"^[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+$"
 _WORD = r"(?: [\w.:,;=/%+*@~|&?#!$-]+)"
 _COMMON_TAIL = rf"^ +[^ ]+ [^ ]+{_WORD}+ *$"
 _TAIL_END = rf"^{_WORD}*$"
-# In front of the fields in question stands nothing, or one of these names.
+# The fields in question follow nothing, or one of these names.
 _SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<value>\d+\.\d+)"?(?: |$)'
 _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
@@ -109,8 +109,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     _, method, target, protocol = request_of(where(sound, parts.at(1), None))
     path, query = path_and_query(lines.restored(target))
     host = pc.replace_substring_regex(where(sound & vhost, words.at(0), None), r":\d*$", "")
-    told = sound & (parts.count > 3)
-    # With `tail`, lines of seven parts have words behind the last quote.
+    complete = sound & (parts.count > 3)
+    # With `tail`, lines of seven parts have words after the last quote.
     more = _trailing(parts, result, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
     time, zoneless = any_time(_without_end(where(sound, before.at(1), None), "] "))
     columns = {
@@ -124,8 +124,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "protocol": protocol,
         **statuses(where(sound, result.at(0), None)),
         "bytes": size(result.at(1), sound),
-        "referrer": present(lines.restored(where(told, parts.at(3), None))),
-        "user_agent": present(lines.restored(where(told, parts.at(5), None))),
+        "referrer": present(lines.restored(where(complete, parts.at(3), None))),
+        "user_agent": present(lines.restored(where(complete, parts.at(5), None))),
         "duration_us": more["duration_us"],
         "edge_country": pa.nulls(len(sound), pa.string()),
         "forwarded": more["forwarded"],
@@ -135,7 +135,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
 
 
 def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Array]:
-    """Duration, host and addresses of proxies in the fields behind the last one of the format, of the flagged lines."""
+    """Duration, host and addresses of proxies in the fields after the last one of the format, of the flagged lines."""
     size = len(longer)
     rows = np.flatnonzero(longer)
     if not len(rows):
@@ -145,15 +145,15 @@ def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Arra
     quoted = Pieces(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
     words = pc.fill_null(result.at(2).take(index), "")
     tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
-    columns = _told_behind(tail, quoted)
+    columns = _trailing_fields(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))
     places = pa.array(spread, mask=spread == len(rows))
     return {name: column.take(places) for name, column in columns.items()}
 
 
-def _told_behind(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
-    """Duration, host and addresses of proxies in the fields behind the last one of the format; `quoted` are those from
+def _trailing_fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
+    """Duration, host and addresses of proxies in the fields after the last one of the format; `quoted` are those from
     the first quote on."""
     numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
@@ -168,7 +168,7 @@ def _matched(text: pa.Array, pattern: str) -> pa.Array:
 
 
 # The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in
-# front. The status behind the request is what tells where that ends.
+# front. The status behind the request marks its end.
 _LOOSE_HEAD = (
     r'^(?P<before>[^\["]*|"[^"]*"[^\["]*) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
     r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
@@ -215,7 +215,7 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     tail = pc.binary_join_element_wise(
         pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
     )
-    more = _told_behind(tail, tail)
+    more = _trailing_fields(tail, tail)
     ident = pc.struct_field(client, "ident")
     named = flags_of(pc.match_substring_regex(ident, r"^(?:[\w-]+\.)+[A-Za-z][\w-]*$"))
     host = pc.coalesce(present(pc.struct_field(client, "host")), where(named, ident, None))
@@ -236,7 +236,7 @@ def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: i
     """For each line that was read, the number of its format of KINDS."""
     hosts = flags_of(pc.is_valid(read.columns["host"]))
     rows = np.flatnonzero(hosts)
-    if len(rows):  # a host may also be behind the last field
+    if len(rows):  # a host may also be after the last field
         index = pa.array(rows)
         first = Pieces.of(lines.parts.at(0).take(index), " ", 1).at(0)
         hosts[rows] = ~flags_of(pc.equal(first, read.columns["client_ip"].take(index)))

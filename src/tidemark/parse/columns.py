@@ -22,7 +22,7 @@ from tidemark.parse.formats import VERSION
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.robots import forbids
 from tidemark.parse.sources import comparable, host_of
-from tidemark.parse.tags import NO_TAGS, UTM, tags_of, told
+from tidemark.parse.tags import NO_TAGS, UTM, tagged, tags_of
 from tidemark.parse.visitor import visitor_id
 
 # The columns of `describe`, as Spark types.
@@ -173,7 +173,7 @@ def _origins(
 ) -> dict[str, pa.Array]:
     """The columns that tell where requests come from, and what was searched for."""
     from_host = referrer.mapped(lambda value: value and host_of(value))
-    queries = _Coded.of(told(query))
+    queries = _Coded.of(tagged(query))
     tags = [tags_of(value) if value else NO_TAGS for value in queries.values]
     campaign = _Coded(tags, queries.indices).mapped(Campaign.of)
     ways = _Pairs.of(site, host, from_host, campaign)

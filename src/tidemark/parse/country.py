@@ -43,7 +43,7 @@ def _version_of(database: str, *_: int) -> str:
 
 
 def _stamp(database: str) -> tuple[int, ...]:
-    """What differs after a file was replaced; nothing for a missing one."""
+    """A value that changes when the file is replaced; empty for a missing one."""
     try:
         status = Path(database).stat()
     except OSError:

@@ -33,7 +33,7 @@ def reading_of(settings: Settings) -> Reading:
 
 
 def knowledge_of(settings: Settings, key: bytes) -> Knowledge:
-    """What lines are enriched with by these settings; `key` is the visitor key. Raises as `reading_of`."""
+    """The knowledge for enriching lines by these settings; `key` is the visitor key. Raises as `reading_of`."""
     databases = {name: newer.database(settings, name) for name in newer.DATABASES}
     return Knowledge(key, reading=reading_of(settings), **databases)
 

@@ -50,7 +50,7 @@ _IN_PLACE = {_GIVEN_IP: "client_ip", "forwarded": "forwarded_client"}
 _ZONED = r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\]?$|^\d{9,}(?:\.\d+)?$"
 _REQUIRED = ("time", "status")
 # Something of a request or of a connection.
-_ASKED = ("client_ip", "request", "target", "host")
+_IDENTIFYING = ("client_ip", "request", "target", "host")
 
 
 def declared_format(name: str, declared: FormatSettings, *, usual_times: bool = False) -> Format:
@@ -206,8 +206,8 @@ def _require(name: str, fields: Iterable[str]) -> None:
     if there & {"client_port", "forwarded_client"}:
         there.add("client_ip")
     lacking = [field for field in _REQUIRED if field not in there]
-    if not there.intersection(_ASKED):
-        lacking.append(" or ".join(_ASKED))
+    if not there.intersection(_IDENTIFYING):
+        lacking.append(" or ".join(_IDENTIFYING))
     if lacking:
         raise SettingError(
             f"the format {name} lacks {', '.join(lacking)}",

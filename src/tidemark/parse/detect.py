@@ -61,7 +61,7 @@ _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
 _PLAIN = sorted((each for each in _OTHERS if not isinstance(each, JsonFormat)), key=_cost_of_test)
 _FIRST_W3C = next(each for each in _PLAIN if isinstance(each, W3c))
-# The layouts that the start of a line tells, and what any of them starts with: one test for all of them.
+# The layouts that the start of a line identifies, and the starts of all of them: one test for all.
 _STARTS = {
     each.name: each.pattern
     for each in _PLAIN
@@ -237,7 +237,7 @@ class _Search:
 
     @cached_property
     def _started(self) -> Flags:
-        """Which of the lines that are not read before the first layout may be of one that their start tells."""
+        """The unread lines before the first layout whose start identifies a layout."""
         return flags_of(pc.match_substring_regex(where(self._open, self._hidden, None), _ANY_START))
 
     def _attempt(self, format: Format) -> None:

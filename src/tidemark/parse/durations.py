@@ -76,7 +76,7 @@ def _shifted(text: pa.Array, digits: int) -> pa.Array:
     text = where(flags_of(sound), text, None)
     parts = Pieces.of(text, ".", 1)
     whole, fraction = parts.at(0), pc.fill_null(parts.at(1), "")
-    if digits < 0:  # the digits behind the point do not matter
+    if digits < 0:  # the digits after the point do not matter
         whole = pc.utf8_lpad(whole, 1 - digits, "0")
         whole, fraction = pc.utf8_slice_codeunits(whole, 0, digits), pc.utf8_slice_codeunits(whole, digits)
         digits = 0

@@ -1,4 +1,4 @@
-"""What lines are: of which format, and for lines of none, of which they are nearly."""
+"""The formats of lines, and for lines of no format the nearest one."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def formats_and_unread(
 
 
 def _arrays(block: Sequence[bytes], header: str, named: str | None, site: str | None) -> dict[str, pa.Array]:
-    said = {"format": named, "fields": header or None, "site": site}
-    texts = {name: pa.array([value] * len(block), pa.string()) for name, value in said.items()}
+    values = {"format": named, "fields": header or None, "site": site}
+    texts = {name: pa.array([value] * len(block), pa.string()) for name, value in values.items()}
     return {"value": pa.array(block, pa.binary())} | texts
 
 

@@ -1,4 +1,4 @@
-"""What a log format declares."""
+"""The declaration of a log format."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _checked(
     columns: Sequence[Column],
     rows: np.ndarray,
 ) -> Iterator[Inferred | Ambiguous]:
-    """What was inferred, if its formats read the sample as the columns say; `rows` are the columns' lines."""
+    """The inferred result, if its formats read the sample as the columns describe it; `rows` are the columns' lines."""
     inferred = []
     for format, fields in zip(formats, roles.readings, strict=True):
         result = None if format is None else _tried(lines, format, fields, columns, rows, roles.notes)
@@ -227,7 +227,7 @@ def _has_time_and_status(layout: str) -> bool:
 
 
 def _rendered(split: Split, shape: Shape, fields: Mapping[int, str]) -> str | None:
-    """The layout of a shape; None if its texts and fields cannot be written behind each other."""
+    """The layout of a shape; None if its texts and fields cannot be written one after the other."""
     layout = ""
     for place, part in enumerate(shape):
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""What the values of a column look like."""
+"""The kinds of a column's values, by their form."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ class Column:
 
     @property
     def has_ports(self) -> bool:
-        """Whether all values are addresses with a port behind each."""
+        """Whether all values are addresses with a port after each."""
         ported = flags_of(pc.match_substring_regex(self.present, _WITH_PORT))
         sure = flags_of(pc.match_substring_regex(self.present, _SURE_PORT))
         return "address" in self.kinds and bool(ported.all() and sure.any())
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """What the values may be: time, time_dmy, time_mdy, date, date_dmy, date_mdy, clock, half, zone, epoch,
+        """The kinds that fit all values: time, time_dmy, time_mdy, date, date_dmy, date_mdy, clock, half, zone, epoch,
         address, addresses, request, method, target, path (one that has no host), url, protocol, status, integer,
         decimal, duration (with its unit), agent, host, query, country, word. Empty if no value is there."""
         return _kinds(self.present) if len(self.present) else frozenset()

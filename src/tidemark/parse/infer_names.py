@@ -1,4 +1,4 @@
-"""What the name of a value says about it: a key in front of it, the heading of its column, or its path in an object."""
+"""Roles by the name of a value: a key in front of it, the heading of its column, or its path in an object."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def size_of(
 ) -> tuple[int | None, str]:
     """The column of the size of the answer among whole numbers without a name, and what is not certain about it.
 
-    Servers write the size behind the status. Files keep their size from request to request, durations do not; answers
+    Servers write the size after the status. Files keep their size from request to request, durations do not; answers
     without a body have none. Half of the durations are no longer than a second.
     """
     candidates = [number for number in candidates if not _rises(columns[number])]
@@ -92,8 +92,10 @@ def _evidence(columns: Sequence[Column], number: int, place: dict[str, int]) -> 
     zero = dashes | flags_of(pc.equal(values, "0"))
     if empty.any() and not empty.all() and zero[empty].mean() >= _MOSTLY and zero[~empty].mean() < _MOSTLY:
         weight += _CERTAIN
-    asked = next((place[each] for each in ("request", "target") if each in place), None)
-    return weight + (0 if asked is None else _of_targets(columns[asked].values, status, values))
+    request_place = next((place[each] for each in ("request", "target") if each in place), None)
+    return weight + (
+        0 if request_place is None else _of_targets(columns[request_place].values, status, values)
+    )
 
 
 def _of_targets(target: pa.Array, status: pa.Array, value: pa.Array) -> int:

@@ -123,11 +123,11 @@ class _Search:
         target = next((number for number, name in self.fields.items() if name == "target"), None)
         if target is None:
             return
-        asked = flags_of(pc.match_substring(self.columns[target].values, "?")).any()
+        has_query = flags_of(pc.match_substring(self.columns[target].values, "?")).any()
         named = [n for n in self._free() if "query" in fields_named(self.columns[n].name)]
         behind = [number for number in (target + 1, *named) if number in self._free()]
         for number in behind:
-            if "query" in self.columns[number].kinds and not asked:
+            if "query" in self.columns[number].kinds and not has_query:
                 self.fields[number] = "query"
                 break
 
@@ -262,7 +262,7 @@ class _Search:
                 return
 
     def _user_before_time(self) -> None:
-        """A user as in the Common Log Format: two words behind the address, and then the time."""
+        """A user as in the Common Log Format: two words after the address, and then the time."""
         place = {name: number for number, name in self.fields.items()}
         user = place.get("time", 0) - 1
         if place.get("client_ip") == user - 2 and user in self._free() and "remote_user" not in place:

@@ -170,7 +170,7 @@ def _keys(lines: Sequence[str], separator: str) -> tuple[frozenset[str], frozens
 
 
 def _pattern(separator: str, keys: frozenset[str]) -> re.Pattern[str]:
-    """One value with what stands around it."""
+    """One value with the text around it."""
     key = "|".join(map(re.escape, sorted(keys, key=lambda each: (-len(each), each))))
     if separator == " ":
         end = r"(?=[ ,;|)\]}\[\"]|:(?: |$)|$)"
@@ -223,7 +223,7 @@ def _scan(line: str, pattern: re.Pattern[str], separator: str) -> _Scanned:
 
 
 def _length_in_common(scanned: Sequence[_Scanned], main: _Outline, least: float) -> int:
-    """How many of the first fields so many lines have in common; 0 if they are too few."""
+    """How many of the first fields that many lines have in common; 0 if they are too few."""
     lengths = sorted(
         (
             sum(
@@ -282,7 +282,7 @@ def _joined(parts: Iterator[str | int]) -> Shape:
 
 
 def _inner(column: Column, levels: int) -> Split | None:
-    """The fields within the values of a column that are of no kind themselves; None if there is none of use."""
+    """The fields within the values of a column that are of no kind themselves; None if none is useful."""
     if column.kinds - {"word", "agent", "target", "url"} or len(column.present) < 2:
         return None
     if "agent" in column.kinds or not column.kinds.isdisjoint(("path", "url")):

@@ -46,7 +46,7 @@ def times_of(columns: Sequence[Column]) -> Times:
     ]
     if len(candidates) > 1 and len(named) == 1:
         candidates = named
-    # A time that can be read in one way tells the order of another one's numbers.
+    # A time with only one reading decides the order of another one's numbers.
     (first, *others), *further = sorted((_ordered(columns, each) for each in candidates), key=len)
     if others:
         return Times((first, *others), _order_question(columns, first, others[0]))
@@ -89,7 +89,7 @@ def _clock(columns: Sequence[Column], date: int) -> int | None:
 
 
 def _with_neighbours(columns: Sequence[Column], last: int, fields: Fields) -> Fields:
-    """The same with AM or PM, and the zone, right behind it."""
+    """The same with AM or PM, and the zone, right after it."""
     more = dict(fields)
     for kind in ("half", "zone"):
         behind = last + 1

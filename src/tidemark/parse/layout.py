@@ -36,7 +36,7 @@ _TYPES = {
 }
 # The fields of own formats in which the client's address stands in a list, or in front of a port.
 _LIKE = {"forwarded_client": "client_ip", "client_port": "client_ip"}
-# What tells a line that is nearly of a format from others. A time of day is not an address.
+# The evidence that a line is nearly of a format. A time of day is not an address.
 _TELLING = {
     "client_ip": r"^\[?(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){5,}[0-9A-Fa-f.:]+)\]?"
     r"(?::\d+)?(?:,.*)?$",
@@ -51,7 +51,7 @@ _FIELD = re.compile(r'"\$(\w+)"|\$(\w+)')
 class Layout(Format):
     """A format with a layout: its line with `$name` in place of each field, as nginx writes it.
 
-    A field ends where the text behind it begins for the first time. The last field takes the rest of the line unless a
+    A field ends where the text after it begins for the first time. The last field takes the rest of the line unless a
     text follows it. Fields named as in `tidemark.parse.values.columns_of` become columns, those with a leading
     underscore only have to be there. The first field, and those with an underscore between spaces, are one word. Of
     several layouts the first that a line has all fields of is taken. All lines match `pattern`, a regular expression.
@@ -167,7 +167,7 @@ def _flags_at(rows: np.ndarray, size: int) -> Flags:
 
 
 def _steps(layout: str) -> tuple[str, Steps]:
-    """The text in front of the first field, and each field's name and the text behind it."""
+    """The text in front of the first field, and each field's name and the text after it."""
     first, *parts = re.split(r"\$(\w+)", layout)
     return first, list(zip(parts[::2], parts[1::2], strict=True))
 
@@ -225,7 +225,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
             value, rest = pc.extract_regex(rest, pattern).flatten()
             if place == len(steps) - 1:  # nothing follows the last text
                 value = where(flags_of(pc.equal(rest, "")), value, None)
-        elif run > 1:  # fields with the same text behind each are split at once
+        elif run > 1:  # fields with the same text after each are split at once
             parts = Pieces.of(rest, behind, run)
             for number, (each, _) in enumerate(steps[place : place + run]):
                 reached += parts.count > number + 1
@@ -250,7 +250,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
 
 
 def _alike(steps: Steps, place: int) -> int:
-    """The number of fields from this one on that have the same single character behind them; not the last field."""
+    """The number of fields from this one on that have the same single character after them; not the last field."""
     behind = steps[place][1]
     if behind not in (" ", "\t", "|", ";"):
         return 1
@@ -261,7 +261,7 @@ def _alike(steps: Steps, place: int) -> int:
 
 
 def _is_list(step: tuple[str, str]) -> bool:
-    """Whether a field is a list of addresses, or of upstream servers' values, with spaces inside and behind it."""
+    """Whether a field is a list of addresses, or of upstream servers' values, with spaces inside and after it."""
     return step[0].startswith(("forwarded", "upstream")) and step[1].startswith(" ")
 
 

@@ -98,7 +98,7 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def in_zone(time: pa.Array, zone: str) -> pa.Array:
     """The times of texts that were taken for UTC, but are of this zone. Of an hour that comes twice it is the first;
-    a time that does not exist is moved behind the gap."""
+    a time that does not exist is moved after the gap."""
     local = time.cast(pa.timestamp("us"))
     return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(_UTC_MICROSECONDS)
 
@@ -176,7 +176,7 @@ def _epoch(text: pa.Array) -> tuple[Numbers, Flags]:
 
 
 def _micros(fraction: pa.Array) -> Numbers:
-    """Digits behind the decimal point as microseconds."""
+    """Digits after the decimal point as microseconds."""
     six = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 6), 6, "0")
     return six.cast(pa.int64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 

@@ -196,8 +196,10 @@ def verified(bots: Sequence[str | None], addresses: Sequence[str | None], own: O
     result: list[str | None] = [None] * len(bots)
     for number in np.unique(group[group >= 0]).tolist():
         rows = np.flatnonzero(group == number).tolist()
-        asked = [addresses[row] for row in rows]
-        for row, address, inside in zip(rows, asked, networks[number].lookup(asked) >= 0, strict=True):
+        looked_up = [addresses[row] for row in rows]
+        for row, address, inside in zip(
+            rows, looked_up, networks[number].lookup(looked_up) >= 0, strict=True
+        ):
             result[row] = VERIFIED if inside else FORGED if _packed(address) else None
     return result
 

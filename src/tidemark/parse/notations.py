@@ -148,7 +148,7 @@ def haproxy(text: str) -> list[str]:
     text = text.replace("\\ ", " ").replace('\\"', '"').replace("$", LITERAL)
     items = {match["alias"] for match in _ITEM.finditer(text)}
     fields = _ALIASES | dict.fromkeys([each for each in _TOTALS if each in items][:1], "duration_ms")
-    if "Ts" in items:  # other times have their milliseconds, or a zone behind the seconds
+    if "Ts" in items:  # other times have their milliseconds, or a zone after the seconds
         fields["ms"] = "fraction"
     always = False
 

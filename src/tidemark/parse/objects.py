@@ -27,7 +27,7 @@ from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_of, h
 from tidemark.parse.values import Read, columns_of, each_distinct, present
 from tidemark.parse.writing import Composed, Template
 
-# A block of so many lines is not halved.
+# A block of at most this many lines is not halved.
 _FEW = 64
 _NUMBER = pa.decimal128(38, 9)
 _MOST_DIGITS = 28
@@ -142,11 +142,11 @@ class JsonFormat(Format):
         def paths(names: Iterable[str]) -> list[str]:
             return [path for name in names for path in self.keys.get(name, ())]
 
-        asked = [("request", paths(_REQUEST)), *([] if self.marks else [("client_ip", paths(_CLIENT))])]
+        wanted = [("request", paths(_REQUEST)), *([] if self.marks else [("client_ip", paths(_CLIENT))])]
         return [
             *((path, [path]) for path in self.marks),
             *((name, self.keys[name]) for name in _REQUIRED),
-            *((name, places) for name, places in asked if places),
+            *((name, places) for name, places in wanted if places),
         ]
 
 

@@ -1,8 +1,8 @@
 """The client behind proxies, and lines of the combined family that begin with the addresses of proxies.
 
-nginx is often told to write `$http_x_forwarded_for` in front of `$remote_addr`, or `$proxy_add_x_forwarded_for` in its
-place. The address of the line is the last one, that of the connection; `trusted_proxies` tells which of the others is
-the client.
+nginx is often configured to write `$http_x_forwarded_for` in front of `$remote_addr`, or `$proxy_add_x_forwarded_for`
+in its place. The address of the line is the last one, that of the connection; `trusted_proxies` decides which of the
+others is the client.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATTERN = (
     r"(?P<rest> [^ ]+ [^\[]*\[.*)$"
 )
 _BEGIN = rf'^(?:[^ ,"\[]+ )?(?:"(?:-|{_LISTED} *[," ])|{_LISTED} *,)'
-# In front of an address and behind it: IIS writes blanks as `+`.
+# Before and after an address: IIS writes blanks as `+`.
 _AROUND = ' \t+\\"'
 # A client can send as long a list as it likes.
 _MOST_HOPS = 30
@@ -71,7 +71,7 @@ def client_before(own: pa.Array, forwarded: pa.Array, proxies: int) -> pa.Array:
 
 
 def _entries(lists: pa.Array, most: int) -> Pieces:
-    """The addresses of lists behind the last commas, at most so many; NULL for what is no address."""
+    """The addresses of lists after the last commas, at most `most`; NULL for other texts."""
     split = Pieces.of(lists, ",", most, last=True)
     coded = pc.utf8_trim(split.flat, _AROUND).dictionary_encode()
     texts = coded.dictionary

@@ -65,8 +65,8 @@ class Reading:
         """Changes with the settings; empty without any."""
         if not (self.sites or self.formats):
             return ""
-        said = repr((sorted(self.sites.items()), self.declared))
-        return blake2b(said.encode(), digest_size=4).hexdigest()
+        text = repr((sorted(self.sites.items()), self.declared))
+        return blake2b(text.encode(), digest_size=4).hexdigest()
 
     def own_hosts(self, site: str) -> tuple[str, ...]:
         """The site's own hosts by the settings."""

@@ -1,4 +1,4 @@
-"""What a site's robots.txt forbids to a bot, as the package protego reads it (RFC 9309)."""
+"""The paths that a site's robots.txt forbids to a bot, read by the package protego (RFC 9309)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the query of a requested page says about a visit: campaign tags, click ids, the term of a site search."""
+"""The facts about a visit in the query of a requested page: campaign tags, click ids, the term of a site search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KNOWN = frozenset((*UTM, *CLICK_IDS, *SEARCH_PARAMETERS))
 # What separates parameters. Links also have `&amp;` that nothing decoded, a fragment, and a second query.
 _SEPARATOR = re.compile(rf"[&;#]|\?(?=(?:{'|'.join((*UTM, *CLICK_IDS))})=)")
 # A query with one of these parameters, or with an escaped name.
-_TOLD = rf"(?:^|[&;#?])(?:(?:{'|'.join(sorted(_KNOWN))})=|[^=&;#]*[%+])"
+_TAGGED = rf"(?:^|[&;#?])(?:(?:{'|'.join(sorted(_KNOWN))})=|[^=&;#]*[%+])"
 
 
 class Tags(NamedTuple):
@@ -41,9 +41,9 @@ class Tags(NamedTuple):
 NO_TAGS = Tags()
 
 
-def told(query: pa.Array) -> pa.Array:
+def tagged(query: pa.Array) -> pa.Array:
     """The queries that may have tags, NULL for all others."""
-    return where(flags_of(pc.match_substring_regex(query, _TOLD)), query, None)
+    return where(flags_of(pc.match_substring_regex(query, _TAGGED)), query, None)
 
 
 @lru_cache(maxsize=100_000)

@@ -16,9 +16,13 @@ from tidemark.parse.writing import COLUMNS_OF, Composed, Slot, Template, quoted,
 _DURATIONS = {"duration_s", "duration_ms", "duration_us", "duration_ns", "duration"}
 # Fields whose values are those of one of these, too.
 _REDUNDANT = {
-    "request": {"target", "method"}, "target": {"request"}, "method": {"request"}, "query": {"request", "target"},
-    "protocol": {"request"}, **{each: _DURATIONS - {each} for each in _DURATIONS},
-}  # fmt: skip
+    "request": {"target", "method"},
+    "target": {"request"},
+    "method": {"request"},
+    "query": {"request", "target"},
+    "protocol": {"request"},
+    **{each: _DURATIONS - {each} for each in _DURATIONS},
+}
 # Stand around the number of a slot while an object becomes text.
 _BEGIN, _END = "\ue000", "\ue001"
 
@@ -31,7 +35,7 @@ def of_layout(
     verbatim: bool,
     compose: Mapping[str, Composed],
 ) -> Template:
-    """A layout's text in front, its fields with the text behind each, and the fields' texts in the example, with hidden
+    """A layout's text in front, its fields with the text after each, and the fields' texts in the example, with hidden
     escapes. Fields with a leading underscore are as in the example."""
     texts, slots = [first], []
     samples: Sequence[str | None] = sample if sample is not None else [None] * len(steps)

@@ -19,7 +19,7 @@ _CLOCK = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d{1,9})?)?"
     r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 )
-# The offset counts; the name of the zone behind it is left out.
+# The offset counts; the name of the zone after it is left out.
 _ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?: (?:[A-Z]{3,4}|\([A-Za-z ]+\)))?)?"
 _BETWEEN = r"(?:[ T:_,]+|,? - )"
 _FORMS = (

@@ -24,7 +24,7 @@ COLUMNS = {
     "user_agent": pa.string(), "duration_us": pa.int64(), "edge_country": pa.string(),
 }  # fmt: skip
 
-# Besides these: the addresses of proxies that a request came through, the last one behind the others, and whether the
+# Besides these: the addresses of proxies that a request came through, the last one after the others, and whether the
 # time is without a zone, about which the site's settings decide; and whether the line says its status, or that there
 # was none.
 READ = COLUMNS | {"forwarded": pa.string(), "zoneless": pa.bool_(), "status_ok": pa.bool_()}
@@ -33,7 +33,7 @@ _METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"]
 _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
-# A request without a version: a path, an address or *, behind which the log may have cut the protocol.
+# A request without a version: a path, an address or *, after which the log may have cut the protocol.
 _UNVERSIONED = (
     r"^(?P<method>[A-Z][A-Z_-]{1,31}) (?P<target>\*|(?:/|[a-z][a-z0-9+.-]*://).*?)"
     r"(?: H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?)?$"
@@ -41,7 +41,7 @@ _UNVERSIONED = (
 _OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
 # A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
-# A number of bytes with zeros in front, or a decimal point behind.
+# A number of bytes with leading zeros, or a trailing decimal point.
 _SIZE = rf"^0*(?P<digits>\d{{1,{_MOST_DIGITS}}})(?:\.0*)?$"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"^{_OCTET}\.{_OCTET}\.{_OCTET}\.{_OCTET}$"
@@ -56,7 +56,7 @@ _NO_STATUS = pa.array(["-", "000", "-1", ""])
 
 @dataclass(frozen=True)
 class Read:
-    """What a reader made of lines: whether each has the format's fields, and the columns READ, which are NULL for the
+    """The result of reading lines: whether each has the format's fields, and the columns READ, which are NULL for the
     others."""
 
     sound: Flags
@@ -107,9 +107,9 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
 
     http, method, target, protocol = request_of(text("request"))
     if "target" in columns or "method" in columns:
-        asked = where(~http, text("request"), None)
+        request_line = where(~http, text("request"), None)
         method = pc.coalesce(method, text("method"))
-        target = pc.coalesce(target, present(text("target")), _path_of(asked))
+        target = pc.coalesce(target, present(text("target")), _path_of(request_line))
         protocol = protocol_of(pc.coalesce(protocol, text("protocol")))
         named = one_of(method, _METHODS, _METHOD) | flags_of(pc.is_null(present(method)))
         http = named & _begun(target)
@@ -301,7 +301,7 @@ def _without_host(target: pa.Array) -> tuple[pa.Array, pa.Array]:
     parts = Pieces.of(where(absolute, target, None), "/", 3)
     host, rest = parts.at(2), pc.binary_join_element_wise("", pc.coalesce(parts.at(3), ""), "/")
     odd = flags_of(pc.match_substring_regex(host, "[?#]"))
-    if odd.any():  # a query right behind the host
+    if odd.any():  # a query right after the host
         mask = pa.array(odd)
         split = pc.extract_regex(target.filter(mask), r"^[A-Za-z]+://(?P<host>[^/?#]*)(?P<rest>(?s).*)$")
         host = pc.replace_with_mask(host, mask, pc.struct_field(split, "host"))
@@ -319,5 +319,5 @@ def _host(text: pa.Array) -> pa.Array:
 def each_distinct(text: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
     """A function of strings, called once per distinct value."""
     coded = text.dictionary_encode()
-    made = [None if value is None else change(value) for value in coded.dictionary.to_pylist()]
-    return pa.array(made, pa.string()).take(coded.indices)
+    changed = [None if value is None else change(value) for value in coded.dictionary.to_pylist()]
+    return pa.array(changed, pa.string()).take(coded.indices)

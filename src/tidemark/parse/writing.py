@@ -1,6 +1,6 @@
 """Lines of a format from columns: a declaration read backwards.
 
-What a declaration leaves open is as in the format's first example: how times and durations are written, ports behind
+What a declaration leaves open is as in the format's first example: how times and durations are written, ports after
 addresses and hosts, the scheme in front of a target, and fields without a column.
 """
 
@@ -17,7 +17,7 @@ from tidemark.engine.arrays import flags_of, where
 
 _ABSENT = "-"
 _SECOND = 1_000_000
-# How times are written, without the fraction and the zone behind them.
+# How times are written, without the fraction and the zone after them.
 _TIMES = (
     (r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d", "%d/%b/%Y:%H:%M:%S"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "%Y-%m-%dT%H:%M:%S"),
@@ -43,11 +43,14 @@ _PLAIN = (
 )  # fmt: skip
 # The columns of a field's text.
 COLUMNS_OF = {
-    "client_port": ("client_ip",), "forwarded_client": ("client_ip", "forwarded"),
+    "client_port": ("client_ip",),
+    "forwarded_client": ("client_ip", "forwarded"),
     **dict.fromkeys(("time", "date", "clock", "fraction", "zone", *_FORMS), ("event_time",)),
-    "request": ("method", "path", "query", "protocol"), "target": ("path", "query"), "duration": ("duration_us",),
+    "request": ("method", "path", "query", "protocol"),
+    "target": ("path", "query"),
+    "duration": ("duration_us",),
     **{f"duration_{unit}": ("duration_us",) for unit in _UNITS},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Texts(Mapping[str, pa.Array]):
         return len(next(iter(self.columns.values())))
 
     def column(self, name: str, type: pa.DataType | None = None) -> pa.Array:
-        """A column; all NULL if there is none of the name."""
+        """A column; all NULL if no column has the name."""
         return self.columns[name] if name in self.columns else pa.nulls(self.rows, type or pa.string())
 
     def of(self, slot: Slot) -> pa.Array:
@@ -171,9 +174,9 @@ class Texts(Mapping[str, pa.Array]):
         return pa.repeat(sample, self.rows)
 
     def _request(self, sample: str | None) -> pa.Array:
-        asked = joined(" ", self.column("method"), self._target(sample), self.column("protocol"))
+        request_line = joined(" ", self.column("method"), self._target(sample), self.column("protocol"))
         http = flags_of(pc.is_valid(self.column("method")))
-        return where(http, asked, self.column("request"))
+        return where(http, request_line, self.column("request"))
 
     def _target(self, sample: str | None) -> pa.Array:
         path, query = self.column("path"), self.column("query")
@@ -225,7 +228,7 @@ class Texts(Mapping[str, pa.Array]):
 
 
 def joined(between: str, first: pa.Array, *others: pa.Array) -> pa.Array:
-    """Texts with others behind them, as far as these are there."""
+    """Texts with others after them, as far as these are there."""
     for each in others:
         both = pc.binary_join_element_wise(first, each, between)
         first = pc.coalesce(both, first, each)
@@ -265,13 +268,13 @@ def _since_1970(micros: pa.Array, sample: str) -> pa.Array:
 
 
 def _fraction(micros: pa.Array, digits: int) -> pa.Array:
-    """The first digits behind the point of seconds."""
+    """The first digits after the point of seconds."""
     six = pc.utf8_lpad(_remainder(micros, _SECOND).cast(pa.string()), 6, "0")
     return pc.utf8_rpad(pc.utf8_slice_codeunits(six, 0, min(digits, 6)), digits, "0")
 
 
 def _decimal(micros: pa.Array, unit: int, least: int) -> pa.Array:
-    """Numbers in units of so many microseconds, with at least so many decimals; whole ones if that is none."""
+    """Numbers in units of `unit` microseconds, with at least this many decimals; whole numbers for none."""
     whole = pc.divide(micros, unit).cast(pa.string())
     digits = len(str(unit)) - 1
     if not least or not digits:

@@ -25,27 +25,27 @@ _FIELD, _YES = "gpc", "1"
 def opted_out(detected: Detected, own: Sequence[Format]) -> Flags:
     """Whether lines have one of these headers with the value 1; `own` are the user's formats."""
     lines = detected.lines
-    asked: Flags = flags_of(pc.match_substring_regex(lines.text, _IN_OBJECTS))
+    opts_out: Flags = flags_of(pc.match_substring_regex(lines.text, _IN_OBJECTS))
     for format in own:
         rows = np.flatnonzero(detected.which == detected.formats.index(format.name))
         if len(rows):
-            asked[rows] |= _in_own(format, lines.text.take(pa.array(rows)))
+            opts_out[rows] |= _in_own(format, lines.text.take(pa.array(rows)))
     for header in pc.unique(lines.header).drop_null().to_pylist():
         names = list(map(column_name, header.split()))
         rows = np.flatnonzero(flags_of(pc.equal(lines.header, header)))
         for column in (names.index(name) for name in _COLUMNS if name in names):
             text = lines.text.take(pa.array(rows))
             between = "\t" if pc.any(pc.match_substring(text, "\t")).as_py() else " "
-            asked[rows] |= flags_of(pc.equal(Pieces.of(text, between).at(column), _YES))
-    return asked
+            opts_out[rows] |= flags_of(pc.equal(Pieces.of(text, between).at(column), _YES))
+    return opts_out
 
 
 def _in_own(format: Format, text: pa.Array) -> Flags:
-    asked = np.zeros(len(text), bool)
+    opts_out = np.zeros(len(text), bool)
     if isinstance(format, JsonFormat) and (paths := format.keys.get(_FIELD)):
-        asked |= flags_of(pc.equal(objects_of(text, paths).first(paths), _YES))
+        opts_out |= flags_of(pc.equal(objects_of(text, paths).first(paths), _YES))
     elif isinstance(format, Layout):
-        for found in format.texts(text):
-            if _FIELD in found:
-                asked |= flags_of(pc.equal(found[_FIELD], _YES))
-    return asked
+        for texts in format.texts(text):
+            if _FIELD in texts:
+                opts_out |= flags_of(pc.equal(texts[_FIELD], _YES))
+    return opts_out

@@ -55,7 +55,7 @@ class Salts:
         if self.path.exists():
             self._renewed(())
 
-    def counted_anew(self) -> dict[date, datetime]:
+    def recounted_days(self) -> dict[date, datetime]:
         """The days that got a salt after theirs was destroyed, with the time at which they got it."""
         found = read_record(self.path).get(_ANEW, {})
         return {date.fromisoformat(day): datetime.fromisoformat(at) for day, at in found.items()}

@@ -1,4 +1,4 @@
-"""What runs beside the flows, or once after them: quality, upkeep, backfills, alerts and reports."""
+"""Work beside the flows, or once after them: quality, upkeep, backfills, alerts and reports."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Beside:
         pipeline, settings = self.pipeline, self.pipeline.settings
         self._name_readable()
         Salts.of(settings).expire()
-        privacy_notes.note_counted_anew(pipeline)
+        privacy_notes.note_recounted_days(pipeline)
         if pipeline.lakehouse.can.files:
             backfill.fill(pipeline, self._rebuilding)
         goal_notes.complete(pipeline)
@@ -70,7 +70,7 @@ class Beside:
             quality.once(pipeline)
 
     def is_filling(self) -> bool:
-        """Whether tables are being filled with history, or made anew, beside the flows."""
+        """Whether tables are being filled with history, or recomputed, beside the flows."""
         return bool(self.pipeline.lakehouse.can.files) and backfill.pending(self.pipeline)
 
     def _name_readable(self) -> None:

@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Update:
-    """What new data changes: `lines` of the `of` lines of history would have another value, by column; None if no
+    """The effect of new data: `lines` of the `of` lines of history would have another value, by column; None if no
     table could be compared."""
 
     changes: tuple[Change, ...]
@@ -182,7 +182,7 @@ def _text(file: Path) -> str:
 
 
 def _knowledge(settings: Settings, changes: Sequence[Change]) -> Knowledge:
-    """What lines are enriched with, after these changes. The key and the settings of sites do not matter here."""
+    """The knowledge for enriching lines after these changes. The key and the settings of sites do not matter here."""
     own = dict(newer.own_networks(settings))
     own |= {change.now.name: change.text for change in changes if change.text is not None}
     copied = {change.target: change.file for change in changes if change.file is not None}
@@ -205,9 +205,9 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
         return None, 0
     keys = ("site", "client_ip", "user_agent", *OF_ADDRESS)
     # Lines of the same address and program have the same values.
-    asked = query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
+    wanted = query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
     try:
-        grouped = reader.arrow(asked)
+        grouped = reader.arrow(wanted)
     except ReadError:  # a rebuild says what is wrong
         return None, 0
     exact = [settings.privacy.of(site).level == EXACT for site in grouped["site"].to_pylist()]

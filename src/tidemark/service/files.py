@@ -41,7 +41,7 @@ PART_RECORDS = 50_000
 BATCH_PARTS = 10
 # Parts of each worker that are sent and not done: their lines are in memory.
 SENT_PARTS = 2
-# Upkeep follows so many batches.
+# Upkeep follows after this many batches.
 UPKEEP_BATCHES = 100
 _WRITER = "files"
 _THREADS = 8
@@ -128,7 +128,11 @@ class FileRun:
         self._committed = committed
         store, settings = pipeline.store, pipeline.settings
         with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(lambda table: store.ensure(table, table.told(settings)), pipeline.tables))
+            list(
+                threads.map(
+                    lambda table: store.ensure(table, table.reader_properties(settings)), pipeline.tables
+                )
+            )
         self._requests = Committer(pipeline.requests(pipeline.validation()), pipeline)
         self._activity = Committer(pipeline.activity, pipeline)
         # What the reading thread and the committing one share, under `_changed`.
@@ -330,19 +334,19 @@ class FileRun:
         number, started = planned.number, datetime.now(UTC)
         crash_point(f"{_WRITER}:planned")
         if batch.running:
-            made = [each.outcomes.result() for each in batch.running]
+            outcomes = [each.outcomes.result() for each in batch.running]
             requests, activity = batch.running[0].work.requests, self._activity.recipe.work
 
             def again(keys: pa.Table | None) -> Outcome:
                 for index, each in enumerate(batch.running):
                     if each.records is not None:
                         work = replace(each.work, requests=replace(each.work.requests, left_out=keys))
-                        made[index] = self._pool.submit(work, each.records).result()
-                return _joined(requests, [lines for lines, _ in made])
+                        outcomes[index] = self._pool.submit(work, each.records).result()
+                return _joined(requests, [lines for lines, _ in outcomes])
 
-            lines = Executed(_joined(requests, [lines for lines, _ in made]), again)
+            lines = Executed(_joined(requests, [lines for lines, _ in outcomes]), again)
             self._requests.write(lines, Commit(f"{self._requests.recipe.name}/{_WRITER}", number), started)
-            rows = Executed(_joined(activity, [rows for _, rows in made]), again)
+            rows = Executed(_joined(activity, [rows for _, rows in outcomes]), again)
             self._activity.write(rows, Commit(f"{self._activity.recipe.name}/{_WRITER}", number), started)
         crash_point(f"{_WRITER}:before-done")
         self.journal.done(number)
@@ -363,10 +367,10 @@ def records_of(blocks: Sequence[Block], headers: Mapping[str, str | None]) -> pa
     tables = [schema.empty_table()]
     for block in blocks:
         chunk = [*[None] * len(block.lines), *(number for _, number in block.parts)]
-        said = {**headers, "fields": block.fields or None}
+        values = {**headers, "fields": block.fields or None}
         columns = {
             "value": pa.array([*block.lines, *(data for data, _ in block.parts)], pa.binary()),
-            **{name: pa.repeat(pa.scalar(value, text), len(chunk)) for name, value in said.items()},
+            **{name: pa.repeat(pa.scalar(value, text), len(chunk)) for name, value in values.items()},
             "chunk": pa.array(chunk, text) if block.parts else pa.nulls(len(chunk), text),
         }
         tables.append(pa.table(columns).select(names))

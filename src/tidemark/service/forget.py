@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidemark.operate import losses, notes
 from tidemark.operate.forget import Forgotten, forget, forget_site, holding
-from tidemark.operate.prove import where_found
+from tidemark.operate.prove import files_with
 from tidemark.operate.topic_erasure import erase_records
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
@@ -41,7 +41,7 @@ def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], note
     return forgotten
 
 
-def found_still(settings: Settings, *, visitor: str, address: str) -> list[str]:
-    """The files of the home, and of its tables elsewhere, in which the visitor's id, or the address, still stands.
+def remaining_files(settings: Settings, *, visitor: str, address: str) -> list[str]:
+    """The files of the home, and of its tables elsewhere, that still contain the visitor's id, or the address.
     Raises TableError for a file that cannot be read."""
-    return where_found(settings.home, holding(visitor.lower() or address), lakehouse.of(settings))
+    return files_with(settings.home, holding(visitor.lower() or address), lakehouse.of(settings))

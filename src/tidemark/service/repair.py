@@ -32,7 +32,7 @@ def repair_tables(settings: Settings, report: Callable[[str], None]) -> None:
         lost = Repair(pipeline, pipeline.requests_flow, report).prepare(schema_check.known(pipeline))
         pipeline = pipeline.on(pipeline.spark)
         for table in pipeline.tables:
-            pipeline.store.ensure(table, table.told(pipeline.settings))
+            pipeline.store.ensure(table, table.reader_properties(pipeline.settings))
         Repair(pipeline, pipeline.requests_flow, report).run(lost)
         losses.mark(settings).unlink()
         run_flows(pipeline, once=True)

@@ -34,7 +34,7 @@ REJECTED_COLUMNS = ("rejected_at", "site", "value", "reasons")
 # The key of both tables.
 _KEY = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 _CLOCK = pa.timestamp("us", "UTC")
-# The rate is of so many seconds.
+# The rate is the mean over this many seconds.
 _RATE_SECONDS = 10.0
 
 
@@ -93,10 +93,10 @@ class Tail:
             return []
         bounds = pc.min_max(added[clock])
         within = (Where(clock, ">=", bounds["min"].as_py()), Where(clock, "<=", bounds["max"].as_py()))
-        asked = query(table, (*columns, *_KEY), (*where, *within), order_by=[clock, columns[0]])
-        rows = semi_join(plain(self.reader.arrow(asked)), added, list(_KEY))
-        found: list[dict[str, Any]] = rows.select(columns).to_pylist()
-        return found
+        wanted = query(table, (*columns, *_KEY), (*where, *within), order_by=[clock, columns[0]])
+        rows = semi_join(plain(self.reader.arrow(wanted)), added, list(_KEY))
+        newest: list[dict[str, Any]] = rows.select(columns).to_pylist()
+        return newest
 
     def _added(self, table: str, clock: str, first: int, last: int) -> pa.Table:
         """Key and clock of the rows that commits have added."""
@@ -107,7 +107,7 @@ class Tail:
         for version in range(first, last + 1):
             try:
                 commit = deltalog.actions(entries, version)
-                # A rebuild adds all rows anew.
+                # A rebuild adds all rows again.
                 if any(action.get("txn", {}).get("appId") == WRITER for action in commit):
                     continue
                 for path in deltalog.added(commit):

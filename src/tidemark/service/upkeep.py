@@ -7,7 +7,7 @@ from tidemark.home import REQUESTS
 from tidemark.operate import losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.forget import holding
-from tidemark.operate.prove import where_found
+from tidemark.operate.prove import files_with
 from tidemark.operate.retention import expired_files
 from tidemark.operate.upkeep import Done, maintain
 from tidemark.pipeline import Pipeline
@@ -32,10 +32,10 @@ def maintain_tables(settings: Settings, *, at_once: bool = False) -> list[Done]:
     return maintain(pipeline, at_once=at_once)
 
 
-def found_still(settings: Settings, value: str) -> list[str]:
-    """The files of the home, and of its tables elsewhere, in which a value stands: an address in any spelling, or a
+def remaining_files(settings: Settings, value: str) -> list[str]:
+    """The files of the home, and of its tables elsewhere, that contain a value: an address in any spelling, or a
     text. Without a value, those that have rows whose time is over. Raises TableError for a file that cannot be read."""
     pipeline = Pipeline.of(settings)
     if value:
-        return where_found(settings.home, holding(text=value), pipeline.lakehouse)
+        return files_with(settings.home, holding(text=value), pipeline.lakehouse)
     return expired_files(pipeline)

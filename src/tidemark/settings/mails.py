@@ -41,10 +41,10 @@ class Mailing:
         return filters_of(self.filter)
 
 
-def mailings_of(found: Any, source: str) -> dict[str, Mailing]:
+def mailings_of(tables: Any, source: str) -> dict[str, Mailing]:
     """The tables `[reports.NAME]` of a file. Raises SettingError."""
     mailings = {}
-    for name, values in tables_of("reports", found, Mailing, source).items():
+    for name, values in tables_of("reports", tables, Mailing, source).items():
         mailings[name] = mailing = Mailing(**values)
         for problem, remedy in _problems(mailing):
             raise SettingError(f"{source}: {problem} of report {name}", remedy)

@@ -34,13 +34,13 @@ class SitePrivacy:
 
 @dataclass(frozen=True)
 class Privacy:
-    """What is kept of lines of all sites, and of those that have settings of their own."""
+    """The privacy mode of all sites, and of those with settings of their own."""
 
     default: SitePrivacy = SitePrivacy()
     sites: Mapping[str, SitePrivacy] = field(default_factory=dict)
 
     def of(self, site: str) -> SitePrivacy:
-        """What is kept of lines of a site."""
+        """The privacy mode of a site."""
         return self.sites.get(site, self.default)
 
     @property
@@ -86,7 +86,7 @@ def modes_as_json(privacy: Privacy) -> str:
 
 
 def without_privacy(sites: Any) -> tuple[Any, dict[str, Any]]:
-    """The tables `[sites.NAME]` of a file without `privacy`, and by site what stands there."""
+    """The tables `[sites.NAME]` of a file without `privacy`, and the values of `privacy` by site."""
     if not isinstance(sites, dict):
         return sites, {}
     of_sites = {name: site for name, site in sites.items() if isinstance(site, dict)}
@@ -95,7 +95,7 @@ def without_privacy(sites: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def described(privacy: Privacy) -> dict[str, str]:
-    """By setting, those that are others than the defaults, as text."""
+    """The settings that differ from the defaults, as text by name."""
     tables = {"privacy": privacy.default, **{f"privacy[{n}]": each for n, each in privacy.sites.items()}}
     usual = asdict(SitePrivacy())
     return {

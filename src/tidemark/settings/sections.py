@@ -139,9 +139,10 @@ class DashboardSettings:
         choices=("", *LOGINS),
     )
     apdex_seconds: float = setting(
-        0.5, "T of the Apdex: requests of at most this long satisfy, those of up to four times it are tolerated.",
+        0.5,
+        "T of the Apdex: requests of at most this long satisfy, those of up to four times it are tolerated.",
         least=0.001,
-    )  # fmt: skip
+    )
     edits: str = setting(
         "auto",
         "Whether the dashboard's form may change `tidemark.toml`. auto: if only this machine reaches the dashboard.",
@@ -203,7 +204,9 @@ class BatchesSettings:
         10.0, "While lines wait, batches are sized to take about this long.", least=0.1
     )
     local_rows: int = setting(
-        50_000, "The driver processes so many lines at once, or thrice the requests; executors more.", least=0
+        50_000,
+        "Batches of up to this many lines, or three times as many requests, run in the driver; larger in executors.",
+        least=0,
     )
     derive_interval_seconds: float = setting(
         10.0,

@@ -24,7 +24,7 @@ from tidemark.figures.dialects import SparkSql
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark_change import DELETE, bounds, commit_said, condition, saying, source_of
+from tidemark.store.spark_change import DELETE, bounds, commit_of, condition, saying, source_of
 from tidemark.store.spark_schema import spark_schema
 
 _ATTEMPTS = 5
@@ -136,7 +136,7 @@ class SparkStore:
         if key not in self._numbers and looked < time.monotonic() - _LOOKED_SECONDS:
             with _explained(self._lakehouse.sql_name(table)):
                 history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
-                said = [commit_said(row["userMetadata"]) for row in history.collect()]
+                said = [commit_of(row["userMetadata"]) for row in history.collect()]
             for commit in filter(None, said):  # the newest first
                 for writer, number in ((commit.writer, commit.number), *commit.also):
                     self._numbers.setdefault((table.name, writer), number)

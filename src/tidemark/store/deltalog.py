@@ -106,8 +106,8 @@ class Moved:
 
 
 def moved(log: Log, first: int, last: int) -> list[Moved] | None:
-    """What the commits `first` to `last` moved, without those that changed no rows, such as compaction; None if the log
-    no longer tells, or files alone do not tell it."""
+    """The changes of the commits `first` to `last`, without those that changed no rows, such as compaction; None if the
+    log no longer has them, or files alone do not show them."""
     moves = []
     for version in range(first, last + 1):
         try:
@@ -190,13 +190,13 @@ def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
     Keeps the newest checkpoint that covers everything older than `keep_seconds` and is not newer
     than version `keep_from` (None: no such limit), and all later files.
     """
-    cut = time.time() - keep_seconds
+    oldest = time.time() - keep_seconds
     expired = [
         (".checkpoint." in entry.base_name, version, entry)
         for entry in log.entries()
         if (version := version_of(entry.base_name)) is not None
     ]
-    old = [v for _, v, entry in expired if entry.extension == "json" and entry.mtime.timestamp() < cut]
+    old = [v for _, v, entry in expired if entry.extension == "json" and entry.mtime.timestamp() < oldest]
     limit = max(old, default=-1) if keep_from is None else min(max(old, default=-1), keep_from)
     base = max(
         (version for is_checkpoint, version, _ in expired if is_checkpoint and version <= limit), default=-1

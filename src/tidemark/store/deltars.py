@@ -66,21 +66,25 @@ class DeltaRsStore:
     def can(self) -> Capabilities:
         return self._lakehouse.can
 
-    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
+    def ensure(self, table: Table, properties: Mapping[str, str] | None = None) -> None:
         path = self._lakehouse.path(table)
         try:
             if not DeltaTable.is_deltatable(path, self._files.options):
                 self._files.system.create_dir(self._lakehouse.directory(table))
                 self._open[path] = DeltaTable.create(
-                    path, table.documented_schema, mode="ignore", description=table.about,
-                    configuration=_configuration(table, told or {}), raise_if_key_not_exists=False,
+                    path,
+                    table.documented_schema,
+                    mode="ignore",
+                    description=table.about,
+                    configuration=_configuration(table, properties or {}),
+                    raise_if_key_not_exists=False,
                     storage_options=self._files.options,
-                )  # fmt: skip
+                )
             self._add_columns(table)
         except (DeltaError, OSError) as error:
             raise self._failure(table, "opened", error) from error
-        if told:
-            self._retry(table, partial(_tell, told))
+        if properties:
+            self._retry(table, partial(_tell, properties))
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
@@ -177,11 +181,14 @@ class DeltaRsStore:
         def write(target: DeltaTable) -> None:
             if commit is None or self._is_new(table, target, commit):
                 write_deltalake(
-                    target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
+                    target,
+                    rows.select(table.column_names).cast(table.arrow_schema),
+                    mode="append",
                     schema_mode="merge",  # a table of an earlier version may have columns that no longer exist
                     target_file_size=UPSERT_FILE_BYTES if table.kind == "upsert" else None,
-                    writer_properties=_WRITER, commit_properties=_properties(commit),
-                )  # fmt: skip
+                    writer_properties=_WRITER,
+                    commit_properties=_properties(commit),
+                )
 
         self._retry(table, write)
 
@@ -198,14 +205,18 @@ class DeltaRsStore:
             values = {name: f"s.{name}" for name in table.column_names}
             (
                 target.merge(
-                    source, same_key + bounds(table, source), source_alias="s", target_alias="t",
-                    writer_properties=_WRITER, commit_properties=_properties(commit),
+                    source,
+                    same_key + bounds(table, source),
+                    source_alias="s",
+                    target_alias="t",
+                    writer_properties=_WRITER,
+                    commit_properties=_properties(commit),
                 )
                 .when_matched_delete(f"s.{DELETE}")
                 .when_matched_update(values)
                 .when_not_matched_insert(values, f"NOT s.{DELETE}")
                 .execute()
-            )  # fmt: skip
+            )
 
         self._retry(table, merge)
 
@@ -216,10 +227,14 @@ class DeltaRsStore:
             parts = (part.select(schema.names).cast(schema) for part in rows())
             batches = (batch for part in parts for batch in part.to_batches())
             write_deltalake(
-                target, pa.RecordBatchReader.from_batches(schema, batches), mode="overwrite",
-                schema_mode="overwrite", target_file_size=UPSERT_FILE_BYTES,
-                writer_properties=_WRITER, commit_properties=_properties(commit),
-            )  # fmt: skip
+                target,
+                pa.RecordBatchReader.from_batches(schema, batches),
+                mode="overwrite",
+                schema_mode="overwrite",
+                target_file_size=UPSERT_FILE_BYTES,
+                writer_properties=_WRITER,
+                commit_properties=_properties(commit),
+            )
 
         self._retry(table, write)
 
@@ -293,14 +308,14 @@ class DeltaRsStore:
         )
 
 
-def _tell(told: Mapping[str, str], target: DeltaTable) -> None:
+def _tell(properties: Mapping[str, str], target: DeltaTable) -> None:
     there = target.metadata().configuration
-    if changed := {name: value for name, value in told.items() if there.get(name) != value}:
+    if changed := {name: value for name, value in properties.items() if there.get(name) != value}:
         target.alter.set_table_properties(changed, raise_if_not_exists=False)
 
 
-def _configuration(table: Table, told: Mapping[str, str]) -> dict[str, str | None]:
-    configuration: dict[str, str | None] = {**table.properties, **told, **UPKEEP_PROPERTIES}
+def _configuration(table: Table, properties: Mapping[str, str]) -> dict[str, str | None]:
+    configuration: dict[str, str | None] = {**table.properties, **properties, **UPKEEP_PROPERTIES}
     if table.kind == "upsert":
         configuration["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
     return configuration

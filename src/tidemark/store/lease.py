@@ -90,8 +90,11 @@ def _renew(register: Register, own: Mapping[str, str], done: threading.Event, lo
             if (other is None or other["id"] == own["id"]) and register.write(own):
                 continue
             other = register.read() or {"what": "another writer", "host": "another machine"}
-            log.error("%s on %s has taken the lease of this process, which did not renew it in time",
-                      other["what"], other["host"])  # fmt: skip
+            log.error(
+                "%s on %s has taken the lease of this process, which did not renew it in time",
+                other["what"],
+                other["host"],
+            )
             lost.set()
             return
         except PlatformError as error:  # the next one tries again

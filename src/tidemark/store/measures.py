@@ -38,9 +38,13 @@ def measured(
     def batches(names: Iterable[str]) -> Iterator[pa.Table]:
         schema = pa.schema([scan.table.arrow_schema.field(name) for name in names])
         scanner = rows.scanner(
-            columns=schema.names, filter=where, batch_size=_BATCH_ROWS, batch_readahead=1,
-            fragment_readahead=1, use_threads=False,
-        )  # fmt: skip
+            columns=schema.names,
+            filter=where,
+            batch_size=_BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=False,
+        )
         return (pa.Table.from_batches([batch]).cast(schema) for batch in scanner.to_batches())
 
     summed = [each for each in scan.measures if each.value is not None]

@@ -65,16 +65,16 @@ class _Handler(DeltaStorageHandler):
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         super().__init__(url, options)
-        self._made_of = url, options
+        self._arguments = url, options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Handler, self._made_of
+        return _Handler, self._arguments
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Handler) and self._made_of == other._made_of
+        return isinstance(other, _Handler) and self._arguments == other._arguments
 
     def __hash__(self) -> int:
-        return hash(self._made_of[0])
+        return hash(self._arguments[0])
 
     def copy_file(self, src: str, dst: str) -> None:
         # The parent's argument names differ from its implementation.
@@ -156,17 +156,20 @@ class LogRegister:
         try:
             if self._table is None:
                 self._table = DeltaTable.create(
-                    self._url, _NOTE, mode="ignore", storage_options=self._options,
+                    self._url,
+                    _NOTE,
+                    mode="ignore",
+                    storage_options=self._options,
                     configuration={
                         "delta.logRetentionDuration": "interval 3600 seconds",
                         "delta.enableExpiredLogCleanup": "true",
                     },
-                )  # fmt: skip
+                )
             self._table.update_incremental()
-            said = self._table.history(1)[0]
+            newest = self._table.history(1)[0]
         except (DeltaError, OSError) as error:
             raise self._failure(error) from error
-        return {name: str(said[name]) for name in (*_HOLDER, "version")} if said.get("id") else None
+        return {name: str(newest[name]) for name in (*_HOLDER, "version")} if newest.get("id") else None
 
     def write(self, note: Mapping[str, str]) -> bool:
         assert self._table is not None, "read first"

@@ -1,4 +1,4 @@
-"""Data files of tables, whoever has written them."""
+"""Data files of tables, written by any writer."""
 
 from __future__ import annotations
 

@@ -65,10 +65,10 @@ def saying(commit: Commit) -> str:
     return json.dumps({"writer": commit.writer, "number": commit.number, "also": commit.also})
 
 
-def commit_said(metadata: str | None) -> Commit | None:
+def commit_of(metadata: str | None) -> Commit | None:
     """The commit of such metadata; None if another program committed."""
     try:
-        said = json.loads(metadata or "")
-        return Commit(said["writer"], said["number"], tuple(map(tuple, said.get("also", ()))))
+        entry = json.loads(metadata or "")
+        return Commit(entry["writer"], entry["number"], tuple(map(tuple, entry.get("also", ()))))
     except (ValueError, TypeError, LookupError):
         return None

@@ -70,16 +70,20 @@ class SiteCounts:
         counts = {name: pc.fill_null(flag, False).cast(pa.int64()) for name, flag in flags.items()}
         ahead = pc.add(rows["kafka_timestamp"], pa.scalar(MOST_AHEAD, pa.duration("us")))
         moments = {
-            "first_event_time": times, "newest_event_time": times, "newest_kafka_timestamp": rows["kafka_timestamp"],
+            "first_event_time": times,
+            "newest_event_time": times,
+            "newest_kafka_timestamp": rows["kafka_timestamp"],
             "reached_event_time": pc.if_else(pc.less(times, ahead), times, pc.if_else(accepted, ahead, None)),
-        }  # fmt: skip
+        }
         return self.merge(pa.table({"site": rows["site"], **counts, **moments}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
         times: dict[str, How] = {
-            "first_event_time": "min", "newest_event_time": "max", "newest_kafka_timestamp": "max",
+            "first_event_time": "min",
+            "newest_event_time": "max",
+            "newest_kafka_timestamp": "max",
             "reached_event_time": "max",
-        }  # fmt: skip
+        }
         return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **times})
 
     def _seconds_behind(self, site: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.ChunkedArray:

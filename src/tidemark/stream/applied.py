@@ -16,7 +16,7 @@ def applied_to(settings: Settings, table: Table) -> dict[str, str] | None:
     """By name, the settings that the table's rows depend on: those of lines, or the gap of sessions; None for none."""
     if table.lines in ("accepted", "rejected"):
         return _of_lines(settings)
-    if table.made and GAP in table.made(settings.meaning).identity:
+    if table.aggregation and GAP in table.aggregation(settings.meaning).identity:
         return {"session_gap_seconds": str(settings.meaning.session_gap_seconds)}
     return None
 
@@ -41,7 +41,7 @@ def _of_lines(settings: Settings) -> dict[str, str]:
 
 
 def differences(settings: Settings, table: Table, state: TableState) -> dict[str, tuple[str, str]]:
-    """The settings that are others than those of a table's state, with both values; a missing one is empty."""
+    """The settings that differ from a table's state, with both values; a missing one is empty."""
     return _differing(state.applied, applied_to(settings, table) or {})
 
 
@@ -58,7 +58,7 @@ def masks_history(settings: Settings, state: TableState) -> bool:
 
 
 def privacy_differences(settings: Settings, state: TableState) -> dict[str, tuple[str, str]]:
-    """The privacy settings that are others than those of the last start, or else of history."""
+    """The privacy settings that differ from those of the last start, or else of history."""
     if state.privacy is not None:
         return _differing(state.privacy, described(settings.privacy))
     differing = line_differences(settings, state)

@@ -43,14 +43,14 @@ class Change:
 class Changes(Protocol):
     """The rows of one table and their changes, aggregated as a table made of it needs them."""
 
-    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
+    def between(self, since: int, until: int, aggregation: Revisable, known: Known) -> Change | None:
         """The change from version `since` to `until`; None if it is no longer known, or larger than the table. Files of
         commits whose steps are `known` are not read."""
 
-    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+    def within(self, starts: pa.ChunkedArray, aggregation: Revisable) -> pa.Table:
         """Partial rows of the newest rows in the windows with these starts."""
 
-    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+    def parts(self, aggregation: Revisable) -> Iterator[pa.Table]:
         """Partial rows of all newest rows, in parts that have no key in common."""
 
 
@@ -61,7 +61,7 @@ class FileChanges:
     lakehouse: Lakehouse
     table: Table
 
-    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
+    def between(self, since: int, until: int, aggregation: Revisable, known: Known) -> Change | None:
         moved = deltalog.moved(self.lakehouse.log(self.table), since + 1, until)
         if moved is None:
             return None
@@ -72,16 +72,16 @@ class FileChanges:
             return None
         try:
             steps = [
-                step or self._step(each.removed, each.added, made)
+                step or self._step(each.removed, each.added, aggregation)
                 for each, step in zip(moved, given, strict=True)
             ]
         except FileNotFoundError:  # upkeep has deleted it
             return None
         return Change(steps, max((each.version for each in moved), default=since))
 
-    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+    def within(self, starts: pa.ChunkedArray, aggregation: Revisable) -> pa.Table:
         windows = np.unique(_micros(starts))
-        width = width_of(made)
+        width = width_of(aggregation)
 
         def inside() -> Iterator[pa.Table]:
             if not len(windows):
@@ -90,34 +90,34 @@ class FileChanges:
                 begin = 0 if first is None else np.searchsorted(windows, first - width, side="right")
                 end = len(windows) if last is None else np.searchsorted(windows, last, side="right")
                 if begin < end:
-                    for rows in self._read(path, made):
+                    for rows in self._read(path, aggregation):
                         own = _micros(rows[self.table.time]) // width * width
                         yield rows.filter(pa.array(np.isin(own, windows)))
 
-        return aggregated(made, inside(), self._empty(made))
+        return aggregated(aggregation, inside(), self._empty(aggregation))
 
-    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+    def parts(self, aggregation: Revisable) -> Iterator[pa.Table]:
         # delta-rs may consume the parts, and cannot be called meanwhile.
-        return self._parts(self._files(), made)
+        return self._parts(self._files(), aggregation)
 
-    def _parts(self, files: Sequence[_File], made: Revisable) -> Iterator[pa.Table]:
+    def _parts(self, files: Sequence[_File], aggregation: Revisable) -> Iterator[pa.Table]:
         files = sorted(files, key=lambda file: _FIRST if file[1] is None else file[1])
-        width = width_of(made)
+        width = width_of(aggregation)
         held: list[pa.Table] = []
         for number, (path, _, _) in enumerate(files, start=1):
-            held.append(aggregated(made, self._read(path, made), self._empty(made)))
+            held.append(aggregated(aggregation, self._read(path, aggregation), self._empty(aggregation)))
             if number == len(files):
-                yield made.merge(pa.concat_tables(held))
+                yield aggregation.merge(pa.concat_tables(held))
             elif sum(part.num_rows for part in held[1:]) >= max(_ROWS, held[0].num_rows):
-                merged = made.merge(pa.concat_tables(held))
+                merged = aggregation.merge(pa.concat_tables(held))
                 # Later files have no rows of earlier windows.
                 following = files[number][1]
                 end = _FIRST if following is None else following // width * width
-                done = pa.array(_micros(merged[made.start]) < end)
+                done = pa.array(_micros(merged[aggregation.start]) < end)
                 yield merged.filter(done)
                 held = [merged.filter(pc.invert(done))]
 
-    def _step(self, removed: Sequence[str], added: Sequence[str], made: Revisable) -> Step:
+    def _step(self, removed: Sequence[str], added: Sequence[str], aggregation: Revisable) -> Step:
         """A commit's step. It leaves out the rows that the commit only copied from one file to another, which are most:
         they have the key and the clock of a row that it removed."""
         table = self.table
@@ -138,23 +138,24 @@ class FileChanges:
         stays = np.zeros(len(row), bool)
         stays[row.of[number:][copied]] = True
         return Step(
-            self._aggregated(removed, ~stays[row.of[:number]], made), self._aggregated(added, ~copied, made)
+            self._aggregated(removed, ~stays[row.of[:number]], aggregation),
+            self._aggregated(added, ~copied, aggregation),
         )
 
-    def _aggregated(self, files: Sequence[str], kept: Flags, made: Revisable) -> pa.Table:
+    def _aggregated(self, files: Sequence[str], kept: Flags, aggregation: Revisable) -> pa.Table:
         """The merged partial rows of the flagged rows of files."""
 
         def flagged() -> Iterator[pa.Table]:
             first = 0
             for path in files:
-                for part in self._read(path, made):
+                for part in self._read(path, aggregation):
                     yield part.filter(pa.array(kept[first : first + part.num_rows]))
                     first += part.num_rows
 
-        return aggregated(made, flagged(), self._empty(made))
+        return aggregated(aggregation, flagged(), self._empty(aggregation))
 
-    def _read(self, path: str, made: Revisable) -> Iterator[pa.Table]:
-        return self._rows(path, self._empty(made).schema)
+    def _read(self, path: str, aggregation: Revisable) -> Iterator[pa.Table]:
+        return self._rows(path, self._empty(aggregation).schema)
 
     def _rows(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
         directory = self.lakehouse.directory(self.table)
@@ -169,8 +170,8 @@ class FileChanges:
             if name not in added.column_names:
                 return [None] * added.num_rows
             times = added[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-            found_times: list[int | None] = times.to_pylist()
-            return found_times
+            bounds_of: list[int | None] = times.to_pylist()
+            return bounds_of
 
         paths = [unquote(path) for path in added["path"].to_pylist()]
         return list(zip(paths, bounds("min"), bounds("max"), strict=True))
@@ -179,30 +180,30 @@ class FileChanges:
         added = pa.table(self.lakehouse.delta(self.table).get_add_actions(flatten=True))
         return pc.sum(added["size_bytes"]).as_py() or 0
 
-    def _empty(self, made: Revisable) -> pa.Table:
-        return empty_source(self.table, made)
+    def _empty(self, aggregation: Revisable) -> pa.Table:
+        return empty_source(self.table, aggregation)
 
 
-def aggregated(made: Revisable, parts: Iterable[pa.Table], empty: pa.Table) -> pa.Table:
+def aggregated(aggregation: Revisable, parts: Iterable[pa.Table], empty: pa.Table) -> pa.Table:
     """The merged partial rows of rows that come in parts; `empty` are no rows."""
-    held = [made.partial(empty)]
+    held = [aggregation.partial(empty)]
     for rows in parts:
-        held.append(made.partial(rows))
+        held.append(aggregation.partial(rows))
         if sum(part.num_rows for part in held[1:]) > max(_ROWS, held[0].num_rows):
-            held = [made.merge(pa.concat_tables(held))]
-    return made.merge(pa.concat_tables(held))
+            held = [aggregation.merge(pa.concat_tables(held))]
+    return aggregation.merge(pa.concat_tables(held))
 
 
-def empty_source(table: Table, made: Revisable) -> pa.Table:
-    """No rows, with the columns that `made` needs."""
-    return pa.schema([table.arrow_schema.field(name) for name in made.needs]).empty_table()
+def empty_source(table: Table, aggregation: Revisable) -> pa.Table:
+    """No rows, with the columns that `aggregation` needs."""
+    return pa.schema([table.arrow_schema.field(name) for name in aggregation.needs]).empty_table()
 
 
 def _micros(times: pa.ChunkedArray) -> Numbers:
     return np.asarray(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
 
 
-def width_of(made: Revisable) -> int:
+def width_of(aggregation: Revisable) -> int:
     """The width of a window, in microseconds."""
-    assert made.window_seconds
-    return made.window_seconds * 1_000_000
+    assert aggregation.window_seconds
+    return aggregation.window_seconds * 1_000_000

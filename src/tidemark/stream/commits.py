@@ -120,8 +120,8 @@ class Committer:
         newest = _newest(recipe.known(clocks["site"].to_pylist()), clocks)
         acts: list[Act] = [
             *(
-                partial(self._upsert, table, made.at(newest), batch, commit)
-                for table, made in sorted(recipe.upserts, key=lambda upsert: not upsert[0].now)
+                partial(self._upsert, table, aggregation.at(newest), batch, commit)
+                for table, aggregation in sorted(recipe.upserts, key=lambda upsert: not upsert[0].now)
             ),
             *(partial(self._append, table, part, batch, commit) for table, part in recipe.work.appends),
         ]
@@ -140,11 +140,11 @@ class Committer:
             batch.append(self._store, table, part, commit)
         return {}
 
-    def _upsert(self, table: Table, made: Aggregation, batch: Batch, commit: Commit) -> Steps:
+    def _upsert(self, table: Table, aggregation: Aggregation, batch: Batch, commit: Commit) -> Steps:
         """Merges the batch into a table. Returns the steps of the tables that follow it, by table."""
         if self._store.committed(table, commit.writer) >= commit.number:
             return {}
-        existing, change = merge_into(self._store, table, made, batch.partial(table.name), commit)
+        existing, change = merge_into(self._store, table, aggregation, batch.partial(table.name), commit)
         return {
             follower.table.name: {(commit.writer, commit.number): follower.step(existing, change)}
             for follower in self.recipe.followers

@@ -79,13 +79,13 @@ class Deliveries:
         near = {day + n for day in batch.days for n in range(-self._days, self._days + 1)}
         now = time.monotonic()
         self._seen = {
-            day: seen for day, seen in self._seen.items() if day in near or seen.asked > now - _IDLE_SECONDS
+            day: seen for day, seen in self._seen.items() if day in near or seen.used > now - _IDLE_SECONDS
         }
         missing = sorted(near - self._seen.keys())
         for day in missing:
             self._seen[day] = _Day()
         for day in near:
-            self._seen[day].asked = now
+            self._seen[day].used = now
         if missing:
             self._remember(
                 Ids.of(self._accepted(missing, keys, spark).toArrow() if spark else self._read(missing, keys))
@@ -229,9 +229,9 @@ class _Run:
             looking = looking[self.high[at[looking]] == high[looking]]
             if not len(looking):
                 return present
-            here = at[looking]
-            near = np.abs(self.time[here] - moment[looking]) < reach
-            present[looking] |= near & (self.low[here] == low[looking])
+            place = at[looking]
+            near = np.abs(self.time[place] - moment[looking]) < reach
+            present[looking] |= near & (self.low[place] == low[looking])
             at[looking] += 1
 
     @classmethod
@@ -248,7 +248,7 @@ class _Day:
 
     def __init__(self) -> None:
         self.runs: list[_Run] = []
-        self.asked = 0.0
+        self.used = 0.0
 
     def add(self, ids: Ids) -> None:
         self.runs.append(_Run.sorted([ids]))

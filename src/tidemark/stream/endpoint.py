@@ -71,9 +71,9 @@ def _server(settings: WatchingSettings, registry: CollectorRegistry, health: Hea
                 encode, content_type = choose_encoder(self.headers.get("Accept") or "")
                 self._answer(200, content_type, encode(registry))
             elif path == "/health":
-                said = health()
-                status = 200 if said["status"] == "ok" else 503
-                self._answer(status, "application/json", json.dumps(said).encode() + b"\n")
+                state = health()
+                status = 200 if state["status"] == "ok" else 503
+                self._answer(status, "application/json", json.dumps(state).encode() + b"\n")
             else:
                 self._answer(404, "text/plain; charset=utf-8", b"/metrics, /health\n")
 

@@ -130,9 +130,12 @@ def _rows_of(
         ]
         rows = ds.FileSystemDataset(batches, schema, PARQUET, system)
         yield from rows.to_batches(
-            columns=columns, filter=conditions[share.column("slice")[0].as_py()],
-            batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1,
-        )  # fmt: skip
+            columns=columns,
+            filter=conditions[share.column("slice")[0].as_py()],
+            batch_size=_ROWS_AT_ONCE,
+            batch_readahead=2,
+            fragment_readahead=1,
+        )
 
 
 def _read(files: ds.Dataset) -> pa.Table | None:

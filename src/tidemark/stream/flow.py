@@ -23,7 +23,7 @@ from tidemark.engine.batches import Batch, Local
 from tidemark.engine.distributed import distributed
 from tidemark.engine.work import Work
 from tidemark.home import Home
-from tidemark.machine import judging_threads, spare_threads
+from tidemark.machine import spare_threads, validation_threads
 from tidemark.stream.commits import Committer, Recipe
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.sources import Source
@@ -69,8 +69,8 @@ class Flow(Recipe):
         )
 
     def warm_up(self, home: Home) -> None:
-        """Has executors load what they need, if so many rows wait that they will process the first batch. That batch
-        reports any error."""
+        """Makes executors load their modules, if they will process the first batch because of many waiting rows. That
+        batch reports any error."""
         if self.schema is None:
             return
         with suppress(Exception):
@@ -86,7 +86,9 @@ class BatchWriter:
         self._home = home
         self._committer = Committer(flow, home)
         self._spare = ThreadPoolExecutor(spare_threads(), thread_name_prefix=f"{flow.name}-spare")
-        self._judges = ThreadPoolExecutor(judging_threads(), thread_name_prefix=f"{flow.name}-judge")
+        self._validators = ThreadPoolExecutor(
+            validation_threads(), thread_name_prefix=f"{flow.name}-validate"
+        )
 
     def write(self, prepared: DataFrame, commit: Commit) -> Facts:
         """Commits a batch; tables that have its number skip it."""
@@ -115,7 +117,7 @@ class BatchWriter:
     ) -> Iterator[Batch]:
         """The batch in this process, where its rows are fetched, else in executors, half of them if it is `sparing`."""
         if fetched is not None:
-            yield Local.of(work, fetched, self._judges)
+            yield Local.of(work, fetched, self._validators)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
         frame, read, schema = self.flow.source.spread(prepared, sparing=sparing)

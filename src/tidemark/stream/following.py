@@ -1,7 +1,7 @@
 """Tables made of a table whose rows change: each takes the change between two versions of its source.
 
 The version that a table has is recorded in its commits, with the way its rows are made. If that way has changed, or if
-the log or a file of the change is gone, the table is made anew of the newest version. So a rebuild of the source, a
+the log or a file of the change is gone, the table is recomputed from the newest version. So a rebuild of the source, a
 restored savepoint, a repair or a new definition needs nothing else.
 
 A process that has just changed the source hands the change over, and no file of it is read.
@@ -32,7 +32,7 @@ from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.changes import Change, Changes, FileChanges, Known
 from tidemark.stream.table_state import recorded
 
-# The writer of the number that stands for the way in which all rows of a table are made.
+# The writer of the number that identifies the definition of all rows of a table.
 _DEFINITION = "tidemark/definition"
 _HOUR = 3600
 log = logging.getLogger("tidemark.stream")
@@ -43,31 +43,39 @@ class Follower:
     """A table that `follows`, how it is made, and its source."""
 
     table: Table
-    made: Revisable
+    aggregation: Revisable
     source: Table
 
     @property
     def definition(self) -> int:
         """A number that changes with the way in which the rows are made."""
-        what = [dict(self.made.identity), list(self.made.key), self.made.needs, self.table.column_names]
+        what = [
+            dict(self.aggregation.identity),
+            list(self.aggregation.key),
+            self.aggregation.needs,
+            self.table.column_names,
+        ]
         return int.from_bytes(blake2b(json.dumps(what).encode(), digest_size=7).digest())
 
     def step(self, existing: pa.Table, change: contract.Change) -> Step:
         """The step of a change of the source; `existing` are all of its rows that the change may replace or delete."""
-        key, needs = list(self.source.key), list(self.made.needs)
+        key, needs = list(self.source.key), list(self.aggregation.needs)
         keys = change.rows.select(key)
         if change.deleted is not None:
             keys = pa.concat_tables([keys, change.deleted.select(key).cast(keys.schema)])
         removed = semi_join(existing, keys, key)
-        return Step(self.made.partial(removed.select(needs)), self.made.partial(change.rows.select(needs)))
+        return Step(
+            self.aggregation.partial(removed.select(needs)),
+            self.aggregation.partial(change.rows.select(needs)),
+        )
 
 
 def followers_of(home: Home) -> tuple[Follower, ...]:
     """The tables of a home that follow others, as its settings make them."""
     return tuple(
-        Follower(table, cast(Revisable, table.made(home.settings.meaning)), home.graph[table.reads])
+        Follower(table, cast(Revisable, table.aggregation(home.settings.meaning)), home.graph[table.reads])
         for table in home.graph.following
-        if table.made
+        if table.aggregation
     )
 
 
@@ -78,10 +86,10 @@ def catch_up(
     anew: Sequence[str] = (),
     known: Mapping[str, Known] = MappingProxyType({}),
 ) -> list[Table]:
-    """Brings each table to the newest version of its source, those of the names `anew` by making them anew. Returns the
+    """Brings each table to the newest version of its source, and recomputes those of the names `anew`. Returns the
     tables that were behind. `known` are, by table, the steps of commits of its source.
 
-    The caller sees to it that nobody else writes to the tables or their sources.
+    The caller ensures that nobody else writes to the tables or their sources.
     """
     store, behind = home.store, []
     for follower in followers:
@@ -97,11 +105,11 @@ def catch_up(
         also = ((_DEFINITION, follower.definition),)
         change = None
         if 0 <= has < newest:
-            change = changes.between(has, newest, follower.made, known.get(table.name, {}))
+            change = changes.between(has, newest, follower.aggregation, known.get(table.name, {}))
         if change is None:
             if definition != -1:  # it is no new table
                 log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
-            _make_anew(follower, changes, store, Commit(writer, newest, also), _complete_from(home))
+            _recompute(follower, changes, store, Commit(writer, newest, also), _complete_from(home))
         elif change.steps:
             _revise(follower, changes, store, change, Commit(writer, change.version, also))
     return behind
@@ -110,16 +118,16 @@ def catch_up(
 def stage(
     followers: Sequence[Follower], names: Sequence[str], home: Home, staging: Lakehouse, staged: Store
 ) -> list[Table]:
-    """Makes and returns tables in `staging`: those whose source is there, and those of the names, from `home`."""
-    made = []
+    """Makes tables in `staging`, and returns them: those whose source is staged, and the named ones from `home`."""
+    tables = []
     for follower in followers:
         there = staged.exists(follower.source)
         if there or follower.table.name in names:
             staged.ensure(follower.table)
             changes = changes_of(replace(home, lakehouse=staging) if there else home, follower.source)
-            _make_anew(follower, changes, staged, Commit("stage", 0))
-            made.append(follower.table)
-    return made
+            _recompute(follower, changes, staged, Commit("stage", 0))
+            tables.append(follower.table)
+    return tables
 
 
 def changes_of(home: Home, source: Table) -> Changes:
@@ -141,28 +149,29 @@ def _complete_from(home: Home) -> datetime | None:
     return datetime.fromtimestamp(-(-moment // _HOUR) * _HOUR, UTC)
 
 
-def _make_anew(
+def _recompute(
     follower: Follower, changes: Changes, store: Store, commit: Commit, since: datetime | None = None
 ) -> None:
-    """Replaces the table by what is made of the newest version of the source, in one commit; its rows before `since`
-    stay."""
-    table, made = follower.table, follower.made
+    """Replaces the table's rows, or those from `since` on, by rows of the source's newest version, in one commit."""
+    table, aggregation = follower.table, follower.aggregation
     empty = table.arrow_schema.empty_table()
     older = store.read(table, [[(table.time, "<", since)]]) if since and store.exists(table) else empty
 
     def rows() -> Iterator[pa.Table]:
-        anew = (made.combine(empty, part).rows for part in changes.parts(made))
+        rows_of_parts = (aggregation.combine(empty, part).rows for part in changes.parts(aggregation))
         if since is None:
-            return anew
-        return chain([older], (part.filter(pc.greater_equal(part[table.time], since)) for part in anew))
+            return rows_of_parts
+        return chain(
+            [older], (part.filter(pc.greater_equal(part[table.time], since)) for part in rows_of_parts)
+        )
 
     store.replace(table, rows, commit)
 
 
 def _revise(follower: Follower, changes: Changes, store: Store, change: Change, commit: Commit) -> None:
-    table, made = follower.table, follower.made
-    difference = made.difference(change.steps)
-    touched = made.touched(difference.changed)
+    table, aggregation = follower.table, follower.aggregation
+    difference = aggregation.difference(change.steps)
+    touched = aggregation.touched(difference.changed)
     existing = store.read(table, touched) if touched else table.arrow_schema.empty_table()
-    anew = changes.within(difference.lost[made.start], made)
-    store.upsert(table, made.revise(existing, difference, anew), commit)
+    recomputed = changes.within(difference.lost[aggregation.start], aggregation)
+    store.upsert(table, aggregation.revise(existing, difference, recomputed), commit)

@@ -32,9 +32,9 @@ _PAUSES_SECONDS = (0.2, 0.4, 0.8, 1.6, 3.2)
 def batch(settings: Settings) -> Iterator[None]:
     """Held by a query while it commits one micro-batch."""
     while True:
-        with ExitStack() as gate:
+        with ExitStack() as locks:
             with _held(settings, "turnstile", shared=True):
-                gate.enter_context(_held(settings, "gate", shared=True))
+                locks.enter_context(_held(settings, "gate", shared=True))
             if not Swap(settings).interrupted:
                 yield
                 return

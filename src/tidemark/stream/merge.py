@@ -10,15 +10,15 @@ from tidemark.contract.table import Change, Table
 
 
 def merge_into(
-    store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit
+    store: Store, table: Table, aggregation: Aggregation, partials: pa.Table, commit: Commit
 ) -> tuple[pa.Table, Change]:
     """Merges partial rows with the affected rows of the table, in one commit. Returns those rows and their change."""
     existing = table.arrow_schema.empty_table()
     change = Change(existing)
-    touched = made.touched(partials)
+    touched = aggregation.touched(partials)
     if touched or partials.num_rows:
         existing = store.read(table, touched)
-        change = made.combine(existing, partials)
+        change = aggregation.combine(existing, partials)
     if existing.num_rows:
         store.upsert(table, change, commit)
     else:

@@ -55,17 +55,22 @@ class Metrics:
         Info("tidemark", "Version of Tidemark.", registry=self.registry).info({"version": __version__})
         self._rows = self._counter("flow_rows", "Rows read by the flow.", "flow")
         self._seconds = Histogram(
-            "tidemark_flow_batch_duration_seconds", "Time taken by a batch.", ("flow",), buckets=_SECONDS,
+            "tidemark_flow_batch_duration_seconds",
+            "Time taken by a batch.",
+            ("flow",),
+            buckets=_SECONDS,
             registry=self.registry,
-        )  # fmt: skip
+        )
         self._lines = self._counter("lines", "Lines from Kafka by what became of them.", "outcome")
         self._late = self._counter("late_lines", "Accepted lines that count as late.")
         for outcome in _OUTCOMES:  # a series that exists from the start has a rate from its first increase
             self._lines.labels(outcome)
         self._failed = Gauge(
-            "tidemark_failed_expectations", "Quality expectations whose last check failed.", ("severity",),
+            "tidemark_failed_expectations",
+            "Quality expectations whose last check failed.",
+            ("severity",),
             registry=self.registry,
-        )  # fmt: skip
+        )
         self._failing: dict[tuple[str, ...], str] = {}
         self.checked([])
         self._failed_runs = self._counter("failed_runs", "Runs beside the flows that have failed.", "task")

@@ -34,7 +34,7 @@ log = logging.getLogger("tidemark.stream")
 class Progress:
     """Collects the reports of the flows' batches; a separate thread writes them.
 
-    `lag` tells per flow how many rows wait, None where unknown; `sizes` rows and bytes per table.
+    `lag` returns by flow how many rows wait, None if unknown; `sizes` rows and bytes per table.
     `metrics` are those to keep up to date; `record` names the live record.
     """
 
@@ -170,9 +170,14 @@ class Progress:
         with self._writing:  # called by the thread, and when the state changes
             write_record(
                 self._record,
-                pid=os.getpid(), state=self._state, endpoint=self._endpoint, looked_at=looked_at, flows=flows,
-                troubles=dict(self.metrics.troubles), formats=sorted(self._settings.formats),
-            )  # fmt: skip
+                pid=os.getpid(),
+                state=self._state,
+                endpoint=self._endpoint,
+                looked_at=looked_at,
+                flows=flows,
+                troubles=dict(self.metrics.troubles),
+                formats=sorted(self._settings.formats),
+            )
 
     def _summary(self, name: str) -> dict[str, Any]:
         lag = self._lag[name]()
@@ -198,12 +203,12 @@ class Progress:
             rows, self._history = self._history, []
             lags = {name: flow["lag"] for name, flow in self._flows.items()}
         if rows:
-            told = pa.Table.from_pylist(
+            history = pa.Table.from_pylist(
                 [{**row, "lag": lags[row["flow"]]} for row in rows], PROGRESS.arrow_schema
             )
             try:
                 with appending(self._settings):
-                    self._store.append_arrow(PROGRESS, told)
+                    self._store.append_arrow(PROGRESS, history)
             except TidemarkError as error:
                 # A flow with the same fault reports it itself; this must not hide it.
                 log.warning("progress is not written down: %s", error)
@@ -213,9 +218,15 @@ class Progress:
 
 def _idle() -> dict[str, Any]:
     return {
-        "batch_id": None, "rows": 0, "duration_ms": None, "rows_per_second": 0.0, "freshness_seconds": None,
-        "lag": None, "newest_event_time": None, "newest_kafka_timestamp": None,
-    }  # fmt: skip
+        "batch_id": None,
+        "rows": 0,
+        "duration_ms": None,
+        "rows_per_second": 0.0,
+        "freshness_seconds": None,
+        "lag": None,
+        "newest_event_time": None,
+        "newest_kafka_timestamp": None,
+    }
 
 
 def _plain(value: Any) -> Any:

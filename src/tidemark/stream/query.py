@@ -48,13 +48,13 @@ class Query:
     `version` changes when a checkpoint of the old query no longer fits; `checkpoint_name` names the checkpoint where
     the query's name does not. `trigger` is what `DataStreamWriter.trigger` takes, `options` are further options of
     the writer. `state_partitions`: the number of partitions of its state, fixed with the first batch; None: those of
-    a shuffle. A query with timers of processing time says in `timer_seconds` how long after the last input its last
-    timer is due. `size` bounds the batches of a source that asks it; `lag` tells from the checkpoint how many rows
-    wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
+    a shuffle. `timer_seconds`: for a query with timers of processing time, how long after the last input its last
+    timer is due. `size` bounds the batches of a source that supports it; `lag` returns how many rows wait by the
+    checkpoint. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
     `elsewhere` names the system, such as a topic, that has the query's results together with its batch number, if
     these are not tables. With `own_positions` it has the query's offsets, too, and the checkpoint only follows.
-    `ready` tells whether what the query starts beside itself is at work; `await_warm` returns when what a batch needs
-    is loaded, where that began beside the start.
+    `ready` returns whether the query's helper processes run; `await_warm` returns when the modules that a batch needs
+    are loaded, if loading began beside the start.
     """
 
     name: str

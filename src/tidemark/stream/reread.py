@@ -52,8 +52,8 @@ def reread(settings: KafkaSettings, spark: SparkSession, checkpoint: Path, numbe
     first = kafka.beginning_offsets(settings, topic)
     ranges = [(int(p), int(starts.get(p, first.get(int(p), 0))), int(end)) for p, end in ends.items()]
     waiting = [each for each in ranges if each[1] < each[2]]
-    asked = spark.createDataFrame(waiting, "partition int, start long, end long")
-    return asked.repartition(len(waiting) or 1, "partition").mapInArrow(partial(_records, settings), _SCHEMA)
+    frame = spark.createDataFrame(waiting, "partition int, start long, end long")
+    return frame.repartition(len(waiting) or 1, "partition").mapInArrow(partial(_records, settings), _SCHEMA)
 
 
 def _records(settings: KafkaSettings, ranges: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +111,10 @@ def _row(message: Message) -> dict[str, Any]:
     known = kind != TIMESTAMP_NOT_AVAILABLE and abs(moment) <= _MOST_MILLISECONDS
     headers: Any = message.headers()
     return {
-        "topic": message.topic(), "partition": message.partition(), "offset": message.offset(),
-        "timestamp": moment * 1000 if known else None, "value": message.value(),
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": moment * 1000 if known else None,
+        "value": message.value(),
         "headers": [{"key": key, "value": value} for key, value in headers] if headers else None,
-    }  # fmt: skip
+    }

@@ -91,7 +91,7 @@ class Runtime:
         self._settings = settings = home.settings
         lakehouse, store, tables = home.lakehouse, home.store, home.tables
         for table in tables:
-            store.ensure(table, table.told(settings))
+            store.ensure(table, table.reader_properties(settings))
         fitting = home.only([table for table in tables if table not in remade])
         require_fitting(fitting, {query.place: query.version for query in queries})
         record_states(

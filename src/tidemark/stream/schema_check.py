@@ -24,10 +24,10 @@ _KEY_COLUMNS = "key"
 _COMMITTED = "committed"
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
-    " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
+    " `tidemark rebuild all --new-visitor-key` renews every visitor id, with the home's key or a new one."
 )
 
-_Made = Mapping[str, str]
+_Identity = Mapping[str, str]
 
 
 def require_fitting(home: Home, flows: Mapping[str, int]) -> None:
@@ -45,7 +45,7 @@ def require_fitting(home: Home, flows: Mapping[str, int]) -> None:
                 f"the state of flow {flow} no longer fits: its query is of version {version}, its checkpoint"
                 f" is {there[-1]}",
                 "Restore a savepoint that this version made, or go on with the version before; to start over see"
-                " docs/operations.md, 'Make all tables anew'.",
+                " docs/operations.md, 'Recompute all tables'.",
             )
     for name, changes in changed(home).items():
         rebuild = (
@@ -66,7 +66,7 @@ def changed(home: Home) -> dict[str, list[str]]:
     known = all_recorded(home.lakehouse)
     differing = {}
     for table in home.tables:
-        was, now = known.get(table.name, TableState()).made, _made(home.settings, table)
+        was, now = known.get(table.name, TableState()).identity, _identity(home.settings, table)
         differs = [
             f"{name} was {was[name]}, now {now[name]}"
             for name in was
@@ -93,10 +93,10 @@ def note(home: Home) -> None:
     states = {}
     for table in home.tables:
         if _has_state(table):
-            was, made = known.get(table.name), _made(home.settings, table)
-            lacks_history = bool(known) and _has_history(table) and _has_more(was, made)
+            was, identity = known.get(table.name), _identity(home.settings, table)
+            lacks_history = bool(known) and _has_history(table) and _has_more(was, identity)
             states[table.name] = TableState(
-                made,
+                identity,
                 has_history=False if lacks_history else None,
                 settings=None if was and was.settings is not None else applied_to(home.settings, table),
             )
@@ -107,7 +107,7 @@ def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, TableState
     """The states of tables that were just recomputed completely."""
     return {
         table.name: TableState(
-            _made(settings, table),
+            _identity(settings, table),
             has_history=True if _has_history(table) else None,
             settings=applied_to(settings, table),
         )
@@ -126,12 +126,12 @@ def unapplied(home: Home) -> dict[str, dict[str, tuple[str, str]]]:
     return {name: changes for name, changes in differing.items() if changes}
 
 
-def _has_more(was: TableState | None, now: _Made) -> bool:
+def _has_more(was: TableState | None, now: _Identity) -> bool:
     """Whether a table is new, or has a column or a part of its key that its rows lack."""
-    return was is None or bool(set(now) - set(was.made)) or _has_wider_key(was.made, now)
+    return was is None or bool(set(now) - set(was.identity)) or _has_wider_key(was.identity, now)
 
 
-def _has_wider_key(was: _Made, now: _Made) -> bool:
+def _has_wider_key(was: _Identity, now: _Identity) -> bool:
     """Whether a table's key has the columns of before and others."""
     return set(was.get(_KEY_COLUMNS, "").split(", ")) < set(now.get(_KEY_COLUMNS, "").split(", "))
 
@@ -145,7 +145,7 @@ def require_visitor_key(home: Home, *, renew: bool = False) -> bytes:
     settings, lakehouse = home.settings, home.lakehouse
     keyed = [table for table in home.tables if table.keyed]
     known = all_recorded(lakehouse)
-    noted = {state.made[_KEY] for t in keyed if (state := known.get(t.name)) and _KEY in state.made}
+    noted = {state.identity[_KEY] for t in keyed if (state := known.get(t.name)) and _KEY in state.identity}
     if not has_visitor_key(settings):
         there = bool(lakehouse.can.files) and any(lakehouse.exists(table) for table in keyed)
         if (there or any(table.name in known for table in keyed)) and not renew:
@@ -168,8 +168,8 @@ def _has_state(table: Table) -> bool:
 
 
 def _has_history(table: Table) -> bool:
-    """Whether the rows can be made anew from another table of the home."""
-    return (table.made is not None and not table.follows) or _has_lines(table)
+    """Whether the rows can be recomputed from another table of the home."""
+    return (table.aggregation is not None and not table.follows) or _has_lines(table)
 
 
 def _has_lines(table: Table) -> bool:
@@ -182,14 +182,14 @@ def known(home: Home) -> frozenset[str]:
     return frozenset(
         table.name
         for table in home.tables
-        if table.name in states and (not table.now or _COMMITTED in states[table.name].made)
+        if table.name in states and (not table.now or _COMMITTED in states[table.name].identity)
     )
 
 
-def _made(settings: Settings, table: Table) -> dict[str, str]:
+def _identity(settings: Settings, table: Table) -> dict[str, str]:
     if not _has_state(table):
         return {}
-    made = dict(table.made(settings.meaning).identity) if table.made else {}
+    identity = dict(table.aggregation(settings.meaning).identity) if table.aggregation else {}
     key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
     # A column that such a table gains has no values in earlier rows.
     columns = {f"column {each.name}": each.type for each in table.columns} if _has_lines(table) else {}
@@ -197,7 +197,7 @@ def _made(settings: Settings, table: Table) -> dict[str, str]:
     now = {_COMMITTED: "with the lines"} if table.now else {}
     return {
         **({_KEY_COLUMNS: ", ".join(table.key)} if table.kind == "upsert" else {}),
-        **made,
+        **identity,
         **key,
         **columns,
         **now,

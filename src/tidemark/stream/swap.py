@@ -147,9 +147,13 @@ class Swap:
         elif step.mode == "replace":
             rows = self.staged.dataset(step.table, self.staged.delta(step.table)).scanner().to_reader()
             write_deltalake(
-                target, rows, mode="overwrite", predicate=step.predicate,
-                writer_properties=_WRITER_PROPERTIES, commit_properties=properties,
-            )  # fmt: skip
+                target,
+                rows,
+                mode="overwrite",
+                predicate=step.predicate,
+                writer_properties=_WRITER_PROPERTIES,
+                commit_properties=properties,
+            )
         else:
             files = self._taken(step.table, number)
             target.create_write_transaction(

@@ -1,4 +1,4 @@
-"""What a home records of each table: `states.json`, beside the checkpoints and in savepoints."""
+"""The recorded state of each table of a home: `states.json`, beside the checkpoints and in savepoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.store.lakehouse import Lakehouse
 _FILE = "states.json"
 # The entry of an aggregation's identity by which a session ends.
 GAP = "gap"
-# The entries of the file that are not of `made`.
+# The entries of the file that are not of `identity`.
 _SETTINGS, _PRIVACY, _SWAP, _HISTORY = "settings", "privacy", "swap", "history"
 _KEPT_SINCE, _ELSEWHERE = "kept since", "elsewhere"
 _WHOLE, _MISSING = "whole", "missing"
@@ -25,7 +25,7 @@ _WHOLE, _MISSING = "whole", "missing"
 class TableState:
     """How the rows of a table were made, and what has happened to it. None: not recorded.
 
-    `made`: how rows are made, by aspect (key, columns, aggregation, visitor key). `settings`: the values of the
+    `identity`: how rows are made, by aspect (key, columns, aggregation, visitor key). `settings`: the values of the
     settings that all rows have, by name. `privacy`: the privacy settings of the last start, which history may lack.
     `swap`: the number of the last swap (`tidemark.stream.swap`) that changed the table. `has_history`: whether it has
     the rows from before it, or one of its columns, was added to the home. `kept_since`: the event time from which on a
@@ -33,7 +33,7 @@ class TableState:
     another system.
     """
 
-    made: Mapping[str, str] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] | None = None
     privacy: Mapping[str, str] | None = None
     swap: int | None = None
@@ -44,13 +44,13 @@ class TableState:
     @classmethod
     def of(cls, entries: Mapping[str, str]) -> TableState:
         """A state from its entries in the file."""
-        made = dict(entries)
-        settings, privacy = made.pop(_SETTINGS, None), made.pop(_PRIVACY, None)
-        swap = made.pop(_SWAP, None)
-        history, kept_since = made.pop(_HISTORY, None), made.pop(_KEPT_SINCE, None)
+        identity = dict(entries)
+        settings, privacy = identity.pop(_SETTINGS, None), identity.pop(_PRIVACY, None)
+        swap = identity.pop(_SWAP, None)
+        history, kept_since = identity.pop(_HISTORY, None), identity.pop(_KEPT_SINCE, None)
         return cls(
-            elsewhere=made.pop(_ELSEWHERE, None),
-            made=made,
+            elsewhere=identity.pop(_ELSEWHERE, None),
+            identity=identity,
             settings=None if settings is None else json.loads(settings),
             privacy=None if privacy is None else json.loads(privacy),
             swap=None if swap is None else int(swap),
@@ -69,22 +69,22 @@ class TableState:
             _KEPT_SINCE: self.kept_since.isoformat() if self.kept_since else None,
             _ELSEWHERE: self.elsewhere,
         }
-        return {**self.made, **{name: text for name, text in recorded.items() if text is not None}}
+        return {**self.identity, **{name: text for name, text in recorded.items() if text is not None}}
 
     @property
     def applied(self) -> Mapping[str, str] | None:
         """The settings; of a state from before these were recorded, only the gap of sessions."""
-        if self.settings is not None or GAP not in self.made:
+        if self.settings is not None or GAP not in self.identity:
             return self.settings
-        return {"session_gap_seconds": self.made[GAP].removesuffix(" s")}
+        return {"session_gap_seconds": self.identity[GAP].removesuffix(" s")}
 
     def updated(self, newer: TableState, *, whole: bool = False) -> TableState:
         """The state with what a newer one records. A `whole` one says all of how rows are made; it lacks, for example,
         a goal that was removed, which rows since then lack, too."""
-        made = newer.made if whole else {**self.made, **newer.made}
-        others = {each.name: getattr(newer, each.name) for each in fields(self) if each.name != "made"}
+        identity = newer.identity if whole else {**self.identity, **newer.identity}
+        others = {each.name: getattr(newer, each.name) for each in fields(self) if each.name != "identity"}
         return replace(
-            self, made=made, **{name: value for name, value in others.items() if value is not None}
+            self, identity=identity, **{name: value for name, value in others.items() if value is not None}
         )
 
 

@@ -18,7 +18,7 @@ COLUMNS = (
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-class _Asked(NamedTuple):
+class _Exchange(NamedTuple):
     """The parts of a request and its response; those of a request that is not HTTP are None."""
 
     method: str | None
@@ -32,8 +32,8 @@ class _Asked(NamedTuple):
 
 def columns_of(hits: Sequence[Hit], seconds: Sequence[int]) -> dict[str, pa.Array]:
     """The columns COLUMNS of hits at these epoch seconds, as `tidemark.parse.values.READ` types them, and `request`."""
-    asked = [_asked(request.text) for _, request, _ in hits]
-    columns = [pa.array(column) for column in zip(*asked, strict=True)]
+    exchanges = [_exchange(request.text) for _, request, _ in hits]
+    columns = [pa.array(column) for column in zip(*exchanges, strict=True)]
     method, path, query, protocol, request, status, size = columns
     texts = {"method": method, "path": path, "query": query, "protocol": protocol, "request": request}
     return {
@@ -50,14 +50,14 @@ def columns_of(hits: Sequence[Hit], seconds: Sequence[int]) -> dict[str, pa.Arra
 
 
 @lru_cache(maxsize=100_000)
-def _asked(text: bytes) -> _Asked:
+def _exchange(text: bytes) -> _Exchange:
     request, _, result = text.decode().rpartition('" ')
     status, size = result.split()
     words = request.split(" ")
     http = len(words) == 3 and words[2].startswith("HTTP/")
     method, target, protocol = words if http else (None, None, None)
     path, mark, query = (target or "").partition("?")
-    return _Asked(
+    return _Exchange(
         method,
         path if http else None,
         query if mark else None,

@@ -1,4 +1,4 @@
-"""What is known of generated traffic beyond windows and sessions: bots, campaigns, searches, statuses, suspects."""
+"""Expected facts of generated traffic beyond windows and sessions: bots, campaigns, searches, statuses, suspects."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ def unavailable(hit: Hit) -> Hit:
     visitor, request, referrer = hit
     if request.path is None:
         return hit
-    asked, _, _ = request.text.rpartition(b'" ')
-    failed = request._replace(text=asked + b'" 503 194', page=False, status=503, seconds=b"0.001")
+    request_text, _, _ = request.text.rpartition(b'" ')
+    failed = request._replace(text=request_text + b'" 503 194', page=False, status=503, seconds=b"0.001")
     return visitor, failed, referrer
 
 

@@ -45,7 +45,7 @@ def vhost_combined(hits: Sequence[Hit], second: int) -> list[bytes]:
 
 
 def with_request_time(form: Formatter) -> Formatter:
-    """The formatter with the request time in seconds behind the last field, as nginx's `$request_time`."""
+    """The formatter with the request time in seconds after the last field, as nginx's `$request_time`."""
 
     def timed(hits: Sequence[Hit], second: int) -> list[bytes]:
         return [b"%b %b" % (line, hit[1].seconds) for line, hit in zip(form(hits, second), hits, strict=True)]

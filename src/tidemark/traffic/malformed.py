@@ -12,9 +12,13 @@ from tidemark.traffic.visitors import weighted_table
 _TOO_LONG = (70_000, 70_000, 100_000, 200_000, 300_000, 5_000_000)
 _TABLE = 8192
 _NO_TIMES = (
-    b"30/Feb/%d:10:11:12 +0000", b"31/Apr/%d:01:02:03 +0000", b"32/Jan/%d:10:00:00 +0000",
-    b"00/May/%d:10:00:00 +0000", b"12/May/%d:25:00:00 +0000", b"12/May/%d:10:61:00 +0000",
-)  # fmt: skip
+    b"30/Feb/%d:10:11:12 +0000",
+    b"31/Apr/%d:01:02:03 +0000",
+    b"32/Jan/%d:10:00:00 +0000",
+    b"00/May/%d:10:00:00 +0000",
+    b"12/May/%d:25:00:00 +0000",
+    b"12/May/%d:10:61:00 +0000",
+)
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 
 

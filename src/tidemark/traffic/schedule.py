@@ -22,7 +22,7 @@ def counts(rate: float, start: int, rhythm: bool) -> Iterator[int]:
 
     With `rhythm` the rate varies over the day, world-wide, and `rate` is its mean.
     """
-    due, made, second = 0.0, 0, start
+    due, scheduled, second = 0.0, 0, start
     while True:
         if rhythm:
             due += rate * volume(second)
@@ -30,8 +30,8 @@ def counts(rate: float, start: int, rhythm: bool) -> Iterator[int]:
             due = rate * (second - start + 1)
         second += 1
         # The small addition corrects rounding, such as that of 0.1 * 30.
-        count = int(due + 1e-6) - made
-        made += count
+        count = int(due + 1e-6) - scheduled
+        scheduled += count
         yield count
 
 

@@ -43,12 +43,12 @@ def first_lines(traffic: Traffic) -> bytes:
 def headers_of(traffic: Traffic) -> list[tuple[str, bytes]]:
     """The headers of each record, without those that have their default."""
     format = traffic.logged
-    said = {
+    texts = {
         "site": "" if traffic.site == DEFAULT_SITE else traffic.site,
         "format": traffic.format if format.named else "",
         "fields": format.column_names,
     }
-    return [(name, value.encode()) for name, value in said.items() if value]
+    return [(name, value.encode()) for name, value in texts.items() if value]
 
 
 def write_file(

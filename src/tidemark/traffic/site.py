@@ -28,7 +28,7 @@ class Request(NamedTuple):
     """One request and its response: `text` as logged from method to size, without the opening quote.
 
     `path` has no query and is None if the request is not HTTP. `page`: a GET of a path that is not
-    an asset, with a status below 400. `seconds` is what the response took, in milliseconds behind the point.
+    an asset, with a status below 400. `seconds` is what the response took, in milliseconds after the point.
     `campaign` and `search` are what the query says, decoded.
     """
 
@@ -182,10 +182,12 @@ def build_site() -> Site:
     ]
     searches = [
         *((f"q={topic}+{word}", f"{topic} {word}") for topic in _TOPICS for word in _WORDS),
-        ("q=caf%C3%A9", "café"), ("q=%22cold+brew%22", '"cold brew"'), ("q=a%26b", "a&b"),
+        ("q=caf%C3%A9", "café"),
+        ("q=%22cold+brew%22", '"cold brew"'),
+        ("q=a%26b", "a&b"),
         ("q=&s=Moka+Pot", "Moka Pot"),
         ("page=2&query=Kettle%20Lid", "Kettle Lid"),
-    ]  # fmt: skip
+    ]
     common = [request(path, size=size, asset=True, seconds=took(random, 0.002)) for path, size in _COMMON]
     downloads = [request(path, size=size, seconds=took(random, 0.3)) for path, size in _DOWNLOADS]
     pages = [*ranked, *others]

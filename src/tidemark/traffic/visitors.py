@@ -43,7 +43,7 @@ class Visitor:
 
     `head` is the text before the time, `tail` the text after the referrer.
     `agent` is as written in the line, with escapes, and empty if none was sent. `bot` is None for a person, and for
-    whoever sends no user agent.
+    visitors without a user agent.
     """
 
     __slots__ = ("agent", "bot", "country", "head", "ip", "tail")

@@ -102,8 +102,8 @@ def week_blocks(week: Week) -> Iterator[Block]:
     """The week's lines with their outcomes in order of time, one block per second with lines."""
     random = Random(f"{week.seed}/week")
     plan, people = build_site(), Population(random, _VISITORS)
-    made = _Visits(week, random, plan, people)
-    hits = sorted(made.hits(), key=itemgetter(0))
+    visits = _Visits(week, random, plan, people)
+    hits = sorted(visits.hits(), key=itemgetter(0))
     outage, slow, silence = week.outage, week.slow, week.silence
     form = with_request_time(combined)
     for second, group in groupby(hits, key=itemgetter(0)):
@@ -126,7 +126,7 @@ class _Visits:
         self._plan = plan
         self._people = people
         self._crowd = Crowd(plan, people, random)
-        self._made = 0
+        self._sent = 0
 
     def hits(self) -> Iterator[tuple[int, Hit]]:
         """All requests with their seconds, visit by visit."""
@@ -143,31 +143,31 @@ class _Visits:
             yield from self._played(self._rng.choice(week.broken_link), self._misled(visitor))
 
     def _until(self, lines: float, seconds: range) -> Iterator[tuple[int, Hit]]:
-        """Visits of all kinds that begin in these seconds, until all so far have made so many lines."""
+        """Visits of all kinds that begin in these seconds, until this many lines are sent in all."""
         awake = seconds.start // _AWAKE_SECONDS * _AWAKE_SECONDS
-        while self._made < lines:
+        while self._sent < lines:
             for hit in self._played(self._rng.choice(seconds), self._crowd.begin(awake)):
-                self._made += 1
+                self._sent += 1
                 yield hit
 
     def _campaign(self, lines: int) -> Iterator[tuple[int, Hit]]:
         """People who follow a newsletter's link, most of them soon after it was sent."""
-        made, seconds = 0, self._week.campaign
-        while made < lines:
+        sent, seconds = 0, self._week.campaign
+        while sent < lines:
             second = seconds[int(len(seconds) * self._rng.random() ** 2.5)]
             visitor = self._people.person(seconds.start)
             for hit in self._played(second, self._crowd.person(visitor, CAMPAIGN)):
-                made += 1
+                sent += 1
                 yield hit
 
     def _assisted(self, lines: int) -> Iterator[tuple[int, Hit]]:
         """People who follow a link in an AI assistant's answer."""
-        made, seconds = 0, range(self._week.start, self._week.end)
-        while made < lines:
+        sent, seconds = 0, range(self._week.start, self._week.end)
+        while sent < lines:
             second = self._rng.choice(seconds)
             visitor = self._people.person(second // _AWAKE_SECONDS * _AWAKE_SECONDS)
             for hit in self._played(second, self._crowd.person(visitor, self._rng.choice(ASSISTANTS))):
-                made += 1
+                sent += 1
                 yield hit
 
     def _crawl(self, lines: int) -> Iterator[tuple[int, Hit]]:

@@ -17,7 +17,7 @@ from examples.ad_campaigns.generator import BEGIN_MS, LATE_MS, SKEW_MS, events
 from examples.ad_campaigns.job import EVENTS, counted, viewed
 from examples.ad_campaigns.server import VARIABLE, redis
 from examples.ad_campaigns.sinks import COUNTS, Count, Sink, ToRedis, counts_in_delta, to_delta
-from examples.kit.fetched import judge
+from examples.kit.fetched import validate
 from examples.kit.load import Load
 from tests.examples.kit.records import fetched
 from tidemark.contract.store import Commit
@@ -43,19 +43,19 @@ def test_the_generator_keeps_the_benchmarks_proportions() -> None:
 
 
 def decoded(value: bytes) -> dict[str, str]:
-    found: dict[str, str] = json.loads(value)
-    return found
+    result: dict[str, str] = json.loads(value)
+    return result
 
 
 def test_views_of_known_ads_are_counted_by_campaign_and_window(spark: SparkSession) -> None:
     sent = list(events(Load(seed=2, rate=500, seconds=4, late=0.2)))
-    rows = counted(viewed(judge(fetched(EVENTS, [e.value for e in sent]), EVENTS, spark).good))
-    found = {
+    rows = counted(viewed(validate(fetched(EVENTS, [e.value for e in sent]), EVENTS, spark).good))
+    actual = {
         (row["campaign"], round(row["window_start"].timestamp() * 1000)): row["views"]
         for row in rows.to_pylist()
     }
-    assert found == truth(sent)
-    assert sum(found.values()) > 500
+    assert actual == truth(sent)
+    assert sum(actual.values()) > 500
 
 
 @pytest.fixture(params=["delta", "redis"])

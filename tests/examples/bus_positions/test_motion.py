@@ -51,12 +51,12 @@ def test_the_coming_stops_go_round_and_leave_out_the_one_it_stands_at() -> None:
 
 
 def test_the_last_two_positions_are_the_same_in_any_order_of_arrival() -> None:
-    made = [on(SQUARE, second, second * 10) for second in (10, 20, 30, 40)]
-    for order in permutations(made):
+    items = [on(SQUARE, second, second * 10) for second in (10, 20, 30, 40)]
+    for order in permutations(items):
         kept: tuple[Position, ...] = ()
         for position in order:
             kept = latest_two([*kept, position])
-        assert kept == tuple(made[-2:])
+        assert kept == tuple(items[-2:])
 
 
 def test_speed_and_arrivals() -> None:
@@ -76,7 +76,7 @@ def test_nothing_is_predicted_of_a_bus_that_stands_or_was_seen_once() -> None:
     assert (once.along, once.speed, once.arrivals) == (500, None, ())
 
 
-def test_on_another_route_a_bus_starts_anew() -> None:
+def test_on_another_route_a_bus_starts_again() -> None:
     assert motion((on(HARBOUR, 0, 0), on(SQUARE, 10, 500)), SQUARE).speed is None
 
 
@@ -91,7 +91,7 @@ def in_memory(now: int) -> TwsTester:
     return tws
 
 
-def told(rows: Any) -> list[tuple[int, float, bool]]:
+def positions(rows: Any) -> list[tuple[int, float, bool]]:
     """(second of the clock, second of the position, silent) of snapshots."""
     return [(r.tick.timestamp(), r.event_time.timestamp(), r.silent) for r in rows]
 
@@ -100,9 +100,9 @@ def test_a_tick_tells_the_latest_position_and_no_other() -> None:
     tws = in_memory(1_000)
     assert tws.test("bus1", [row(30, 300), row(10, 100)]) == []
     assert tws.test("bus1", [row(20, 200)]) == []
-    found = tws.setProcessingTime(30_000)
-    assert told(found) == [(30, 30, False)]
-    assert isclose(found[0].speed, 10)
+    result = tws.setProcessingTime(30_000)
+    assert positions(result) == [(30, 30, False)]
+    assert isclose(result[0].speed, 10)
 
 
 def test_a_tick_without_news_tells_nothing() -> None:
@@ -128,25 +128,25 @@ def test_a_late_position_between_the_last_two_corrects_the_speed() -> None:
     assert isclose(tws.setProcessingTime(60_000)[0].speed, 20)
 
 
-def test_a_silent_bus_is_told_once_and_again_when_it_is_back() -> None:
+def test_a_silent_bus_is_reported_once_and_again_when_it_is_back() -> None:
     tws = in_memory(1_000)
     tws.test("bus1", [row(10, 100)])
-    assert told(tws.setProcessingTime(30_000)) == [(30, 10, False)]
+    assert positions(tws.setProcessingTime(30_000)) == [(30, 10, False)]
     for now in (60_000, 90_000, 120_000):
         assert tws.setProcessingTime(now) == []
-    assert told(tws.setProcessingTime(150_000)) == [(150, 10, True)]
+    assert positions(tws.setProcessingTime(150_000)) == [(150, 10, True)]
     assert tws.setProcessingTime(600_000) == []
     tws.test("bus1", [row(700, 900)])
-    assert told(tws.setProcessingTime(630_000)) == [(630, 700, False)]
+    assert positions(tws.setProcessingTime(630_000)) == [(630, 700, False)]
 
 
-def snapshots(made: list[Report]) -> list[dict[str, Any]]:
+def snapshots(generated: list[Report]) -> list[dict[str, Any]]:
     """What the job must end with: each bus's last position, silent."""
-    found = []
-    for bus in sorted({report[0] for report in made}):
-        latest = latest_two(Position(r[2], r[3], r[4], r[1]) for r in made if r[0] == bus)
+    rows = []
+    for bus in sorted({report[0] for report in generated}):
+        latest = latest_two(Position(r[2], r[3], r[4], r[1]) for r in generated if r[0] == bus)
         known = motion(latest, ROUTES[latest[-1].route])
-        found.append(
+        rows.append(
             {
                 "bus": bus,
                 "tick": datetime(2026, 1, 1, tzinfo=UTC),
@@ -161,13 +161,13 @@ def snapshots(made: list[Report]) -> list[dict[str, Any]]:
                 "silent": True,
             }
         )
-    return found
+    return rows
 
 
 def test_the_recount_agrees_with_motion_and_notices_what_is_wrong() -> None:
-    made = list(reports(Load(seed=2, rate=60, seconds=8)))
-    right = snapshots(made)
-    assert list(differences(right, made)) == []
+    generated = list(reports(Load(seed=2, rate=60, seconds=8)))
+    right = snapshots(generated)
+    assert list(differences(right, generated)) == []
     moving = next(n for n, r in enumerate(right) if r["speed"] and r["stops"])
     for wrong in (
         {"speed": right[moving]["speed"] + 0.1},
@@ -177,16 +177,16 @@ def test_the_recount_agrees_with_motion_and_notices_what_is_wrong() -> None:
         {"silent": False},
     ):
         changed = [{**r, **wrong} if n == moving else r for n, r in enumerate(right)]
-        assert list(differences(changed, made)), wrong
-    assert list(differences(right[1:], made)) == [f"{right[0]['bus']} was never shown"]
+        assert list(differences(changed, generated)), wrong
+    assert list(differences(right[1:], generated)) == [f"{right[0]['bus']} was never shown"]
 
 
 def test_the_generator_is_seeded_and_its_silent_buses_stop() -> None:
     load = Load(seed=1, rate=60, seconds=12)
     assert list(events(load)) == list(events(load))
     assert list(events(load)) != list(events(Load(seed=2, rate=60, seconds=12)))
-    made = list(reports(load))
-    last = {bus: max(r[2] for r in made if r[0] == bus) for bus in {r[0] for r in made}}
+    generated = list(reports(load))
+    last = {bus: max(r[2] for r in generated if r[0] == bus) for bus in {r[0] for r in generated}}
     assert len(last) == bus_count(load) == 30
     newest = max(last.values())
     assert {bus for bus, time in last.items() if time < newest - 60_000} == set(falls_silent(load))

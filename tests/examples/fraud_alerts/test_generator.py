@@ -1,4 +1,4 @@
-"""The made input: reproducible, what is planted is found by the recount, and the judge agrees with the recount."""
+"""The generated input is reproducible; the recount finds what is planted, and the evaluation agrees with it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from examples.fraud_alerts.check import Truth, truth
 from examples.fraud_alerts.customer import Payment
+from examples.fraud_alerts.evaluation import CONFIRMED, NEVER, Claimed, Evaluator, Place
 from examples.fraud_alerts.generator import LATE_BY, START, Generator, events
-from examples.fraud_alerts.judge import CONFIRMED, NEVER, Claimed, Judge, Place
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.provisional import profile
@@ -23,18 +23,18 @@ LOAD = Load(seed=3, rate=100, seconds=30, late=0.3)
 
 
 @pytest.fixture(scope="module")
-def made() -> list[Event]:
+def generated() -> list[Event]:
     return list(events(LOAD))
 
 
 @pytest.fixture(scope="module")
-def wanted(made: list[Event]) -> Truth:
-    return truth(made)
+def wanted(generated: list[Event]) -> Truth:
+    return truth(generated)
 
 
-def test_the_same_seed_makes_the_same_events(made: list[Event]) -> None:
-    assert list(events(LOAD)) == made
-    assert list(events(Load(seed=4, rate=100, seconds=30, late=0.3))) != made
+def test_the_same_seed_makes_the_same_events(generated: list[Event]) -> None:
+    assert list(events(LOAD)) == generated
+    assert list(events(Load(seed=4, rate=100, seconds=30, late=0.3))) != generated
 
 
 def test_what_is_planted_is_due() -> None:
@@ -50,9 +50,9 @@ def test_what_is_planted_is_due() -> None:
     assert due["together"] >= planted["pair"] - 3
 
 
-def test_every_event_is_within_the_lateness(made: list[Event]) -> None:
+def test_every_event_is_within_the_lateness(generated: list[Event]) -> None:
     for topic in (TRANSACTIONS.topic, DEVICES.topic):
-        good = (event for event in made if event.topic == topic and not event.reason and event.at > 0)
+        good = (event for event in generated if event.topic == topic and not event.reason and event.at > 0)
         # A copy may come later still: the first one counts.
         times = [time_of(value) for value in dict.fromkeys(event.value for event in good)]
         newest = list(itertools.accumulate(times, max))
@@ -61,8 +61,8 @@ def test_every_event_is_within_the_lateness(made: list[Event]) -> None:
     assert LIMITS.lateness_ms > LATE_BY * 1000
 
 
-def test_copies_bad_records_and_all_currencies_occur(made: list[Event]) -> None:
-    payments = [event for event in made if event.topic == TRANSACTIONS.topic]
+def test_copies_bad_records_and_all_currencies_occur(generated: list[Event]) -> None:
+    payments = [event for event in generated if event.topic == TRANSACTIONS.topic]
     assert any(event.reason for event in payments)
     good = [json.loads(event.value) for event in payments if not event.reason]
     assert len({fields["id"] for fields in good}) < len(good)
@@ -70,12 +70,14 @@ def test_copies_bad_records_and_all_currencies_occur(made: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 50, 5000])
-def test_the_judge_confirms_what_the_recount_finds(made: list[Event], wanted: Truth, size: int) -> None:
-    judge = Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
+def test_the_evaluation_confirms_what_the_recount_finds(
+    generated: list[Event], wanted: Truth, size: int
+) -> None:
+    evaluator = Evaluator(LIMITS, {"payments": NEVER, "phones": NEVER})
     confirmed = [
         (verdict.transaction, verdict.rule)
-        for batch in chunks(made, size)
-        for verdict in judge.batch(*parsed(batch)).verdicts
+        for batch in chunks(generated, size)
+        for verdict in evaluator.batch(*parsed(batch)).verdicts
         if verdict.status == CONFIRMED
     ]  # fmt: skip
     due = {alert for alert in wanted.alerts if alert[1] != "card testing"}
@@ -85,18 +87,18 @@ def test_the_judge_confirms_what_the_recount_finds(made: list[Event], wanted: Tr
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.8, 0.9])
-def test_no_profile_however_old_misses_an_amount(made: list[Event], wanted: Truth, share: float) -> None:
+def test_no_profile_however_old_misses_an_amount(generated: list[Event], wanted: Truth, share: float) -> None:
     """The fast path alerts what is above the maximum of the profile that it started with."""
-    judge = Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
-    cut = round(len(made) * share)
-    before, after = tuple(made[:cut]), tuple(made[cut:])
-    judge.batch(*parsed(before))
-    known = {row["customer"]: row["highest"] for row in profile(judge.customers).to_pylist()}
+    evaluator = Evaluator(LIMITS, {"payments": NEVER, "phones": NEVER})
+    place = round(len(generated) * share)
+    before, after = tuple(generated[:place]), tuple(generated[place:])
+    evaluator.batch(*parsed(before))
+    known = {row["customer"]: row["highest"] for row in profile(evaluator.customers).to_pylist()}
     alerted = {
         payment.id for payment in parsed(after)[0] if payment.amount > (known.get(payment.customer) or -1)
     }
-    judged_before = {payment.id for payment in parsed(before)[0]}
-    due = {id for id, rule in wanted.alerts if rule == "amount"} - judged_before
+    evaluated_before = {payment.id for payment in parsed(before)[0]}
+    due = {id for id, rule in wanted.alerts if rule == "amount"} - evaluated_before
     assert due and due <= alerted
 
 
@@ -109,11 +111,11 @@ def test_the_recount_of_a_case_small_enough_to_count_by_hand() -> None:
         payment("pair", 190, 500),
     ]
     sent += [payment("far", 240, 500, latitude=45.8), phone(239, 48.9), phone(241, 45.8)]
-    found = truth(sent)
-    assert found.alerts == {("high", "amount"), ("pair", "together"), ("far", "location")}
-    assert found.payments == 6
+    result = truth(sent)
+    assert result.alerts == {("high", "amount"), ("pair", "together"), ("far", "location")}
+    assert result.payments == 6
     window = ("shop", "FR", START * 1000 + 60_000)
-    assert found.windows[window] == (5, 1000 + 1000 + 1001 + 500 + 500, 3)
+    assert result.windows[window] == (5, 1000 + 1000 + 1001 + 500 + 500, 3)
 
 
 def payment(id: str, second: float, cents: int, latitude: float = 48.9) -> Event:
@@ -140,7 +142,7 @@ def time_of(value: bytes) -> int:
 def parsed(
     batch: tuple[Event, ...],
 ) -> tuple[list[Payment], list[Place], list[Claimed], dict[str, int]]:
-    """What the judge gets of a batch from one partition of each topic."""
+    """What the evaluator gets of a batch from one partition of each topic."""
     payments, places = [], []
     for event in batch:
         if event.reason:
@@ -153,11 +155,13 @@ def parsed(
             cents = euro_cents(fields["amount"], fields["currency"])
             names = (fields["merchant"], fields["country"])
             payments.append(Payment(fields["id"], fields["customer"], cents, *names, *place, time, time))
-    newest = {name: [e.time for e in found] for name, found in (("payments", payments), ("phones", places))}
+    newest = {
+        name: [e.time for e in events_of] for name, events_of in (("payments", payments), ("phones", places))
+    }
     return payments, places, [], {name: max(times) for name, times in newest.items() if times}
 
 
-def chunks(made: list[Event], size: int) -> Iterator[tuple[Event, ...]]:
+def chunks(generated: list[Event], size: int) -> Iterator[tuple[Event, ...]]:
     """`itertools.batched`, which Python 3.11 has not."""
-    for begin in range(0, len(made), size):
-        yield tuple(made[begin : begin + size])
+    for begin in range(0, len(generated), size):
+        yield tuple(generated[begin : begin + size])

@@ -14,10 +14,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from examples.fraud_alerts.check import truth
+from examples.fraud_alerts.evaluation import PROVISIONAL
 from examples.fraud_alerts.example import EXAMPLE
 from examples.fraud_alerts.generator import START, events
 from examples.fraud_alerts.job import ANALYTICS, JOB, analytics, exact_queries
-from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
 from examples.kit import run
 from examples.kit.example import recount
@@ -32,11 +32,11 @@ from tidemark.stream.query import Query
 LOAD = Load(seed=5, rate=50, seconds=14, late=0.2)
 
 
-def claims(made: list[Event]) -> list[Event]:
+def claims(generated: list[Event]) -> list[Event]:
     """Provisional alerts on both rules for the first hundred payments of the run, right or wrong."""
-    found = []
-    for event in made:
-        if event.topic == TRANSACTIONS.topic and not event.reason and event.at > 0 and len(found) < 200:
+    result = []
+    for event in generated:
+        if event.topic == TRANSACTIONS.topic and not event.reason and event.at > 0 and len(result) < 200:
             fields = json.loads(event.value)
             for rule in ("amount", "location"):
                 claim = {
@@ -44,8 +44,8 @@ def claims(made: list[Event]) -> list[Event]:
                     "status": PROVISIONAL, "reason": "perhaps", "decided_at": 1,
                     "produced": 0, "time": START * 1000 + round(event.at * 1000),
                 }  # fmt: skip
-                found.append(Event(0.0, ALERTS, json.dumps(claim).encode(), fields["id"].encode()))
-    return found
+                result.append(Event(0.0, ALERTS, json.dumps(claim).encode(), fields["id"].encode()))
+    return result
 
 
 def often(sources: Sources) -> Sequence[Query]:
@@ -59,8 +59,8 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     prepare_home(home)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(home.kafka, topic, partitions=partitions)
-    made = [event._replace(at=0.0) for event in events(LOAD)]
-    middle = len(made) * 3 // 4
+    items = [event._replace(at=0.0) for event in events(LOAD)]
+    middle = len(items) * 3 // 4
     assert {rule for _, rule in truth(events(LOAD)).alerts} >= {
         "amount",
         "together",
@@ -68,12 +68,12 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
         "card testing",
     }
 
-    send(made[:middle], home.kafka, threading.Event())
+    send(items[:middle], home.kafka, threading.Event())
     with run.running(job, spark, home), run.running(quick, spark, home):
-        send(made[middle : middle + 500], home.kafka, threading.Event())
+        send(items[middle : middle + 500], home.kafka, threading.Event())
         # They are stopped in the middle of whatever they do.
     with run.running(job, spark, home) as exact, run.running(quick, spark, home) as follower:
-        send([*claims(list(events(LOAD))), *made[middle + 500 :]], home.kafka, threading.Event())
+        send([*claims(list(events(LOAD))), *items[middle + 500 :]], home.kafka, threading.Event())
         exact.catch_up()
         follower.catch_up()
 

@@ -38,13 +38,13 @@ def fired(spark: SparkSession, known: DataFrame, *payments: tuple[object, ...]) 
         (id, customer, amount, currency, "shop", "FR", *place, NOW, (NOW,))
         for id, customer, amount, currency, place in payments
     ]
-    found = alerts(spark.createDataFrame(rows, PAID), known).collect()
-    assert {row.topic for row in found} <= {ALERTS}
-    said = [json.loads(row.value) for row in found]
-    assert {alert["status"] for alert in said} <= {"provisional"}
-    assert [bytes(row.key).decode() for row in found] == [alert["transaction"] for alert in said]
-    assert all(alert["decided_at"] > 1_700_000_000_000 for alert in said)
-    return {(alert["transaction"], alert["rule"]) for alert in said}
+    result = alerts(spark.createDataFrame(rows, PAID), known).collect()
+    assert {row.topic for row in result} <= {ALERTS}
+    alerts_sent = [json.loads(row.value) for row in result]
+    assert {alert["status"] for alert in alerts_sent} <= {"provisional"}
+    assert [bytes(row.key).decode() for row in result] == [alert["transaction"] for alert in alerts_sent]
+    assert all(alert["decided_at"] > 1_700_000_000_000 for alert in alerts_sent)
+    return {(alert["transaction"], alert["rule"]) for alert in alerts_sent}
 
 
 def test_amounts_and_places_are_compared_with_the_profile(spark: SparkSession, known: DataFrame) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import MOST
 from examples.fraud_alerts.topics import TRANSACTIONS
-from examples.kit.events import judged
+from examples.kit.events import validated
 from examples.kit.load import as_json, iso
 from tests.examples.kit.records import NOON, records
 
@@ -38,7 +38,7 @@ CHANGES: list[tuple[dict[str, Any], list[str]]] = [
 @pytest.fixture(scope="module")
 def reasons(spark: SparkSession) -> list[list[str]]:
     values = [as_json({**GOOD, **change}) for change, _ in CHANGES]
-    rows = judged(records(spark, TRANSACTIONS.topic, values), TRANSACTIONS).collect()
+    rows = validated(records(spark, TRANSACTIONS.topic, values), TRANSACTIONS).collect()
     return [list(row.reasons) for row in sorted(rows, key=lambda row: row.record.offset)]
 
 

@@ -1,4 +1,4 @@
-"""Lines judged by Spark, and alerts kept in the table as windows change."""
+"""Lines validated by Spark, and alerts kept in the table as windows change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from examples.intrusion.job import ACTIVITY, TRAFFIC_ALERTS, judge, per_window
-from examples.intrusion.requests import judged
+from examples.intrusion.job import ACTIVITY, TRAFFIC_ALERTS, per_window, update_alerts
+from examples.intrusion.requests import validated
 from examples.intrusion.rules import WINDOW_SECONDS, Limits
 from examples.kit.mergeable import count
 from tidemark.contract.store import Commit
@@ -36,33 +36,33 @@ def test_lines_are_parsed_and_bad_ones_have_a_reason(spark: SparkSession) -> Non
         [("access-log", 1, number, now, bytearray(line)) for number, line in enumerate(lines)],
         "topic string, partition int, offset long, timestamp timestamp, value binary",
     )
-    rows = judged(records).orderBy("record.offset").collect()
+    rows = validated(records).orderBy("record.offset").collect()
     assert [row.reasons for row in rows] == [
         [], ["malformed"], ["invalid_time"], ["invalid_status"], ["malformed"], ["malformed"],
     ]  # fmt: skip
-    found = rows[0]
-    assert (found.client_ip, found.method, found.path, found.status) == ("192.0.2.1", "GET", "/a", 404)
-    assert found.id == "00001/0000000000000000000"
+    result = rows[0]
+    assert (result.client_ip, result.method, result.path, result.status) == ("192.0.2.1", "GET", "/a", 404)
+    assert result.id == "00001/0000000000000000000"
 
 
 def test_a_window_counts_requests_and_different_paths_not_found(spark: SparkSession) -> None:
-    made = [("/x", 404), ("/x", 404), ("/y", 404), ("/z", 200)]
+    items = [("/x", 404), ("/x", 404), ("/y", 404), ("/z", 200)]
     time = datetime(2026, 1, 1, 12, 4, 59, tzinfo=UTC)
     rows = spark.createDataFrame(
-        [("192.0.2.1", time, path, status) for path, status in made],
+        [("192.0.2.1", time, path, status) for path, status in items],
         "client_ip string, event_time timestamp, path string, status int",
     )
-    (found,) = per_window(rows).toArrow().to_pylist()
-    assert found["window_start"] == datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert (found["requests"], found["not_found"], count(found["not_found_sketch"])) == (4, 2, 2)
+    (result,) = per_window(rows).toArrow().to_pylist()
+    assert result["window_start"] == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert (result["requests"], result["not_found"], count(result["not_found_sketch"])) == (4, 2, 2)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    made = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
+    delta_store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in (ACTIVITY, TRAFFIC_ALERTS):
-        made.ensure(table)
-    return made
+        delta_store.ensure(table)
+    return delta_store
 
 
 def take(
@@ -82,7 +82,7 @@ def take(
     ]
     changed = pa.Table.from_pylist(rows, ACTIVITY.arrow_schema)
     store.upsert(ACTIVITY, Change(changed), Commit("test", number))
-    judge(store, changed, Limits(), Commit("test", number))
+    update_alerts(store, changed, Limits(), Commit("test", number))
     return sorted(
         (row["rule"], int(row["started_at"].timestamp()) // WINDOW_SECONDS, row["value"], row["usual"])
         for row in store.read(TRAFFIC_ALERTS).to_pylist()

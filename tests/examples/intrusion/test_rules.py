@@ -54,16 +54,16 @@ def history(*requests: int) -> dict[int, Activity]:
 
 def test_five_failures_and_a_success_are_a_break_in() -> None:
     lines = [login(second, 401) for second in (0, 60, 120, 180, 240)]
-    for found in (matched, logins):
-        assert found([*lines, login(300, 302)]) == [Sequel("break-in", "a", 0, 300)]
-        assert found([*lines, login(301, 302)]) == []
-        assert found([*lines[1:], login(300, 302)]) == []
+    for result in (matched, logins):
+        assert result([*lines, login(300, 302)]) == [Sequel("break-in", "a", 0, 300)]
+        assert result([*lines, login(301, 302)]) == []
+        assert result([*lines[1:], login(300, 302)]) == []
 
 
 def test_ten_failures_are_guessing_and_each_counts_once() -> None:
     lines = [login(second, 403) for second in range(25)]
-    for found in (matched, logins):
-        assert found(lines) == [
+    for result in (matched, logins):
+        assert result(lines) == [
             Sequel("password guessing", "a", 0, 9),
             Sequel("password guessing", "a", 10, 19),
         ]
@@ -124,12 +124,12 @@ def test_the_recount_notices_a_lost_line() -> None:
 
 
 def test_the_log_is_seeded_and_an_address_is_in_one_partition() -> None:
-    made = list(events(LOAD))
-    assert made == list(events(LOAD))
-    assert made != list(events(Load(seed=2, rate=300, seconds=15)))
-    good = [event for event in made if not event.reason]
+    generated = list(events(LOAD))
+    assert generated == list(events(LOAD))
+    assert generated != list(events(Load(seed=2, rate=300, seconds=15)))
+    good = [event for event in generated if not event.reason]
     partitions = defaultdict(set)
-    for event, line in zip(good, logged(made), strict=True):
+    for event, line in zip(good, logged(generated), strict=True):
         partitions[line.client_ip].add(event.partition)
     assert all(len(own) == 1 for own in partitions.values())
     assert set().union(*partitions.values()) == {0, 1}

@@ -47,9 +47,9 @@ def requests(lines: list[tuple[int, int, Logged]]) -> pa.Table:
 def test_the_table_gives_the_same_alerts(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
     home = broker.changed(home=tmp_path)
     prepare_home(home)
-    made = [event for event in events(Load(seed=4, rate=150, seconds=12)) if not event.reason]
-    lines = logged(made)
-    rows = [(event.partition, n, line) for n, (event, line) in enumerate(zip(made, lines, strict=True))]
+    items = [event for event in events(Load(seed=4, rate=150, seconds=12)) if not event.reason]
+    lines = logged(items)
+    rows = [(event.partition, n, line) for n, (event, line) in enumerate(zip(items, lines, strict=True))]
     table, middle = str(home.tables / "silver" / "requests"), len(rows) // 2
     write_deltalake(table, requests(rows[:middle]))
 
@@ -64,13 +64,13 @@ def test_the_table_gives_the_same_alerts(spark: SparkSession, broker: Settings, 
     ]
     assert sorted(alerts) == traffic(lines, Limits()) != []
     watermark = max(line.second for line in lines) - LATENESS.total_seconds()
-    found = Counter(
+    counts = Counter(
         Sequel(r["rule"], r["client_ip"], int(r["started_at"].timestamp()), int(r["matched_at"].timestamp()))
         for r in results.table(LOGIN_ALERTS).to_pylist()
     )
     wanted = Counter(sequel for sequel in logins(lines) if sequel.end < watermark)
     assert wanted
-    assert {sequel: n for sequel, n in found.items() if sequel.end < watermark} == wanted
+    assert {sequel: n for sequel, n in counts.items() if sequel.end < watermark} == wanted
 
 
 def test_without_a_pipeline_there_is_nothing_to_watch(tmp_path: Path) -> None:

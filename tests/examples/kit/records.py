@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from examples.kit.events import Events, good, judged
+from examples.kit.events import Events, good, validated
 
 _COLUMNS = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
 NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)
@@ -44,4 +44,4 @@ def fetched(events: Events, values: Sequence[bytes | None], at: datetime = NOON)
 
 def good_events(spark: SparkSession, events: Events, values: Iterable[bytes], **where: int) -> DataFrame:
     """The good events among these values, as a job's source gives them."""
-    return good(judged(records(spark, events.topic, values, **where), events))
+    return good(validated(records(spark, events.topic, values, **where), events))

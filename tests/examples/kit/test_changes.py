@@ -39,8 +39,8 @@ TABLE = FollowedTable(
 
 
 def rows(values: Mapping[str, int]) -> pa.Table:
-    made = [{"name": name, "value": value, "updated_at": NOW} for name, value in values.items()]
-    return pa.Table.from_pylist(made, TABLE.arrow_schema)
+    items = [{"name": name, "value": value, "updated_at": NOW} for name, value in values.items()]
+    return pa.Table.from_pylist(items, TABLE.arrow_schema)
 
 
 def test_upkeep_maintains_such_a_table(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_rows_that_are_there_come_first_then_each_change_once(spark: SparkSessio
     followed = changes(Sources(spark, settings, store), TABLE)
 
     def seen() -> list[tuple[str, str, int]]:
-        found: list[tuple[str, str, int]] = []
+        result: list[tuple[str, str, int]] = []
 
         def take(batch: DataFrame, _: int) -> None:
-            found.extend((row._change_type, row.name, row.value) for row in batch.collect())
+            result.extend((row._change_type, row.name, row.value) for row in batch.collect())
 
         query = (
             followed.writeStream.foreachBatch(take)
@@ -82,7 +82,7 @@ def test_rows_that_are_there_come_first_then_each_change_once(spark: SparkSessio
             .start()
         )
         assert query.awaitTermination(60)
-        return sorted(found)
+        return sorted(result)
 
     store.upsert(TABLE, Change(rows({"a": 1, "b": 1})), Commit("test", 0))
     assert seen() == [("insert", "a", 1), ("insert", "b", 1)]

@@ -59,38 +59,38 @@ def test_a_killed_job_is_started_again_and_finishes(home: Settings) -> None:
 def test_the_input_begins_when_the_job_is_ready(home: Settings) -> None:
     unready = home.home / "unready"
     unready.touch()
-    said: list[str] = []
+    messages: list[str] = []
     early: list[str] = []
 
     def let_it_be_ready() -> None:
         wait_until(lambda: (home.home / "notes").exists() and len(notes(home)) == 2, 60)
         time.sleep(0.5)
-        early.extend(said)
+        early.extend(messages)
         unready.unlink()
 
     watcher = threading.Thread(target=let_it_be_ready)
     watcher.start()
     with Conductor(JOB, "tests.examples.kit.standin", home, Load(seconds=0.2)) as conductor:
-        assert conductor.run(lambda: None, kill=False, say=said.append)
+        assert conductor.run(lambda: None, kill=False, say=messages.append)
         assert conductor.outages() == []
     watcher.join()
     assert early == []
-    assert len(said) == 1 and said[0].startswith("ready after")
+    assert len(messages) == 1 and messages[0].startswith("ready after")
 
 
 def test_a_follower_runs_is_killed_and_finishes_with_its_job(home: Settings) -> None:
     job = replace(JOB, followers=(FOLLOWER,))
     with Conductor(job, "tests.examples.kit.standin", home, Load(seconds=0.2)) as conductor:
         assert conductor.run(lambda: None, kill=True)
-    found = notes(home)
-    assert sorted(what for what, _ in found[:2]) == ["follower", "job"]
-    assert found[2][0] == "load"
+    result = notes(home)
+    assert sorted(what for what, _ in result[:2]) == ["follower", "job"]
+    assert result[2][0] == "load"
     # The job may have finished before the follower, started with it, has got to its first note.
-    again = found[3:]
+    again = result[3:]
     assert sorted(what for what, _ in again) == ["finished", "finished", "follower", "job"]
     pids = {what: pid for what, pid in again if what != "finished"}
     assert [pid for what, pid in again if what == "finished"] == [pids["job"], pids["follower"]]
-    assert not {pid for _, pid in found[:2]} & set(pids.values())
+    assert not {pid for _, pid in result[:2]} & set(pids.values())
     assert_nothing_runs(home)
 
 

@@ -1,4 +1,4 @@
-"""Events are judged: good ones by their fields, bad ones by the reason."""
+"""Events are validated: good ones by their fields, bad ones by the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from examples.kit.events import Events, dead_letters, good, judged
+from examples.kit.events import Events, dead_letters, good, validated
 from tests.examples.kit.records import records
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
@@ -51,13 +51,13 @@ GOOD = b'{"id":"a","amount":1.5,"event_time":"2026-05-17T08:30:00.250Z"}'
     ],
 )
 def test_reasons(spark: SparkSession, value: bytes | None, reasons: list[str]) -> None:
-    (row,) = judged(records(spark, "orders", [value]), ORDERS).collect()
+    (row,) = validated(records(spark, "orders", [value]), ORDERS).collect()
     assert row.reasons == reasons
 
 
 def test_a_good_event_has_its_fields_and_its_place(spark: SparkSession) -> None:
     (row,) = good(
-        judged(records(spark, "orders", [GOOD, b"{"], partition=1, first_offset=7), ORDERS)
+        validated(records(spark, "orders", [GOOD, b"{"], partition=1, first_offset=7), ORDERS)
     ).collect()
     assert row.asDict() == {
         "id": "a",
@@ -72,7 +72,7 @@ def test_a_good_event_has_its_fields_and_its_place(spark: SparkSession) -> None:
 
 def test_a_dead_letter_keeps_the_bytes_and_says_why_and_where_from(spark: SparkSession) -> None:
     values = [GOOD, b'{"id":"\xff', b'{"amount":-1}']
-    rows = dead_letters(judged(records(spark, "orders", values, partition=1), ORDERS), ORDERS).collect()
+    rows = dead_letters(validated(records(spark, "orders", values, partition=1), ORDERS), ORDERS).collect()
     assert [(row.topic, bytes(row.key), bytes(row.value)) for row in rows] == [
         ("orders.dead-letters", b"orders/1/1", values[1]),
         ("orders.dead-letters", b"orders/1/2", values[2]),
@@ -86,7 +86,7 @@ def test_a_dead_letter_keeps_the_bytes_and_says_why_and_where_from(spark: SparkS
     }
 
 
-def test_one_field_alone_is_judged_like_all(spark: SparkSession) -> None:
-    # Spark parses only the fields that a query uses; the judgement must not depend on which those are.
+def test_one_field_alone_is_validated_like_all(spark: SparkSession) -> None:
+    # Spark parses only the fields that a query uses; the result must not depend on which those are.
     bad = b'{"id":"a","amount":"much","event_time":"2026-05-17T08:30:00Z"}'
-    assert good(judged(records(spark, "orders", [bad, GOOD]), ORDERS)).select("id").count() == 1
+    assert good(validated(records(spark, "orders", [bad, GOOD]), ORDERS)).select("id").count() == 1

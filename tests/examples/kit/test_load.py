@@ -48,8 +48,8 @@ def test_without_late_ones_nothing_moves() -> None:
 
 def test_an_endless_load_can_be_read_bit_by_bit() -> None:
     load = Load(rate=10)
-    made = delayed((Event(at, "t", b"") for at in load.times()), load, 5)
-    assert [next(made).at for _ in range(100)][-1] > 5
+    generated = delayed((Event(at, "t", b"") for at in load.times()), load, 5)
+    assert [next(generated).at for _ in range(100)][-1] > 5
 
 
 def test_times_are_iso_to_the_millisecond() -> None:
@@ -58,9 +58,9 @@ def test_times_are_iso_to_the_millisecond() -> None:
 
 def test_every_way_to_spoil_an_event_occurs() -> None:
     chance = Load().random("spoiled")
-    made = [spoiled({"id": "a", "amount": 1.5}, "amount", chance) for _ in range(200)]
-    assert {reason for _, reason in made} == {"not_json", "wrong_type", "missing_id", "missing_amount"}
-    assert as_json({"id": "a", "amount": 1.5}) not in {value for value, _ in made}
+    items = [spoiled({"id": "a", "amount": 1.5}, "amount", chance) for _ in range(200)]
+    assert {reason for _, reason in items} == {"not_json", "wrong_type", "missing_id", "missing_amount"}
+    assert as_json({"id": "a", "amount": 1.5}) not in {value for value, _ in items}
 
 
 def test_events_arrive_in_order_with_the_timestamps_given(broker: Settings) -> None:
@@ -71,33 +71,33 @@ def test_events_arrive_in_order_with_the_timestamps_given(broker: Settings) -> N
         for n in range(20)
     ]
     assert send(events, broker.kafka, threading.Event()) == 20
-    found = Results(broker).messages(topic)
-    assert [(m.partition, m.value) for m in found] == [
+    result = Results(broker).messages(topic)
+    assert [(m.partition, m.value) for m in result] == [
         (p, str(n).encode()) for p in (0, 1) for n in range(p, 20, 2)
     ]
-    assert found[1].timestamp.timestamp() == 2.001
+    assert result[1].timestamp.timestamp() == 2.001
 
 
 def test_history_is_sent_before_the_job_is_ready_and_the_rest_afterwards(broker: Settings) -> None:
     topic = f"load-{uuid4()}"
     kafka.ensure_topic(broker.kafka, topic)
     events = [Event(at, topic, str(at).encode()) for at in (-7200.0, -1.0, 0.0, 0.2)]
-    asked: list[int] = []
+    arrivals: list[int] = []
 
     def ready() -> bool:
         arrived = sum(kafka.end_offsets(broker.kafka, topic).values())
-        asked.append(arrived)
-        return arrived == 2 and len(asked) > 3
+        arrivals.append(arrived)
+        return arrived == 2 and len(arrivals) > 3
 
     assert send(events, broker.kafka, threading.Event(), ready) == 4
-    assert max(asked) == 2
+    assert max(arrivals) == 2
     assert sorted(message.value for message in Results(broker).messages(topic)) == sorted(
         e.value for e in events
     )
 
 
 @pytest.mark.parametrize("sent", [0, 3])
-def test_sending_ends_when_told(broker: Settings, sent: int) -> None:
+def test_sending_ends_when_stopped(broker: Settings, sent: int) -> None:
     topic = f"load-{uuid4()}"
     kafka.ensure_topic(broker.kafka, topic)
     stop = threading.Event()

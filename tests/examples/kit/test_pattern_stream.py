@@ -102,7 +102,7 @@ def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     source, landed = tmp_path / "in", tmp_path / "landed"
     source.mkdir()
     schema = "customer string, at timestamp, payment string, amount long"
-    found = detect(
+    result = detect(
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(source)),
         [TESTING], key="customer", time="at", id="payment", lateness="30 seconds",
     )  # fmt: skip
@@ -118,7 +118,7 @@ def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         if number % 2 == 0:
             continue
         query = (
-            found.writeStream.format("parquet")
+            result.writeStream.format("parquet")
             .option("path", str(landed))
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)

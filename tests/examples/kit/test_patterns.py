@@ -25,7 +25,7 @@ def events(text: str, every: int = 1) -> list[Event]:
     return [Event(n * every, f"{c}{n}", {"kind": c}) for n, c in enumerate(text)]
 
 
-def found(pattern: Pattern, happened: Sequence[Event], now: int | None = None) -> list[Match]:
+def matches_of(pattern: Pattern, happened: Sequence[Event], now: int | None = None) -> list[Match]:
     matcher = Matcher(pattern)
     runs, matches = matcher.feed([], happened)
     return matches + (matcher.expire(runs, now)[1] if now is not None else [])
@@ -37,41 +37,43 @@ def amounts(*given: tuple[int, int]) -> list[Event]:
 
 def test_a_small_payment_then_three_large_ones() -> None:
     happened = amounts((0, 5), (10, 500), (20, 50), (30, 100), (40, 999))
-    assert found(TESTING, happened) == [Match("card testing", 0, 40, ("t0", "t10", "t30", "t40"))]
+    assert matches_of(TESTING, happened) == [Match("card testing", 0, 40, ("t0", "t10", "t30", "t40"))]
 
 
 def test_the_last_event_may_come_at_the_time_limit_but_not_after() -> None:
-    assert found(TESTING, amounts((0, 5), (10, 500), (20, 500), (300, 500)))
-    assert not found(TESTING, amounts((0, 5), (10, 500), (20, 500), (301, 500)))
+    assert matches_of(TESTING, amounts((0, 5), (10, 500), (20, 500), (300, 500)))
+    assert not matches_of(TESTING, amounts((0, 5), (10, 500), (20, 500), (301, 500)))
 
 
 def test_a_later_start_takes_over_when_the_first_one_runs_out_of_time() -> None:
     happened = amounts((0, 5), (250, 5), (310, 500), (320, 500), (330, 500))
-    assert found(TESTING, happened) == [Match("card testing", 250, 330, ("t250", "t310", "t320", "t330"))]
+    assert matches_of(TESTING, happened) == [
+        Match("card testing", 250, 330, ("t250", "t310", "t320", "t330"))
+    ]
 
 
 def test_no_event_is_part_of_two_matches() -> None:
     pattern = Pattern("ab", (kind("a"), kind("b")), within_ms=100)
-    assert [m.ids for m in found(pattern, events("aabbab"))] == [("a1", "b2"), ("a4", "b5")]
+    assert [m.ids for m in matches_of(pattern, events("aabbab"))] == [("a1", "b2"), ("a4", "b5")]
 
 
 def test_a_forbidden_event_between_two_steps_ends_the_run() -> None:
     pattern = Pattern("a, no x, b", (kind("a"), kind("x", absent=True), kind("b")), within_ms=100)
-    assert [m.ids for m in found(pattern, events("axbab"))] == [("a3", "b4")]
+    assert [m.ids for m in matches_of(pattern, events("axbab"))] == [("a3", "b4")]
 
 
 def test_a_forbidden_event_counts_only_between_its_steps() -> None:
     steps = (kind("a"), kind("x", absent=True), kind("b", times=2), kind("c"))
     pattern = Pattern("p", steps, within_ms=100)
-    assert [m.ids for m in found(pattern, events("abxbc"))] == [("a0", "b1", "b3", "c4")]
+    assert [m.ids for m in matches_of(pattern, events("abxbc"))] == [("a0", "b1", "b3", "c4")]
 
 
 def test_absence_at_the_end_matches_when_the_time_is_over() -> None:
     pattern = Pattern("a and no b", (kind("a"), kind("b", absent=True)), within_ms=10)
-    assert found(pattern, events("a"), now=10) == []
-    assert found(pattern, events("a"), now=11) == [Match("a and no b", 0, 10, ("a0",))]
-    assert found(pattern, events("ab", every=10), now=50) == []
-    assert [m.ids for m in found(pattern, events("ab", every=11), now=50)] == [("a0",)]
+    assert matches_of(pattern, events("a"), now=10) == []
+    assert matches_of(pattern, events("a"), now=11) == [Match("a and no b", 0, 10, ("a0",))]
+    assert matches_of(pattern, events("ab", every=10), now=50) == []
+    assert [m.ids for m in matches_of(pattern, events("ab", every=11), now=50)] == [("a0",)]
 
 
 def test_of_several_that_wait_for_absence_the_first_whose_time_is_over_counts() -> None:
@@ -81,7 +83,7 @@ def test_of_several_that_wait_for_absence_the_first_whose_time_is_over_counts() 
         Event(5, "second", {"kind": "a"}),
         Event(12, "b", {"kind": "b"}),
     ]
-    assert [m.ids for m in found(pattern, happened, now=50)] == [("first",)]
+    assert [m.ids for m in matches_of(pattern, happened, now=50)] == [("first",)]
 
 
 @pytest.mark.parametrize(
@@ -178,14 +180,14 @@ def test_keeping_few_runs_loses_no_match(pattern: Pattern, gaps: list[tuple[int,
     for gap, letter in gaps:
         time += gap
         happened.append(Event(time, f"{letter}{time}", {"kind": letter}))
-    matches = found(pattern, happened, now=time + 100)
+    matches = matches_of(pattern, happened, now=time + 100)
     assert [(m.started, m.completed) for m in matches] == every_run(pattern, happened, time + 100)
 
 
 @given(st.sampled_from(PATTERNS), st.text(alphabet="abcx", max_size=30), st.integers(0, 30))
-def test_it_does_not_matter_where_the_events_are_cut(pattern: Pattern, text: str, cut: int) -> None:
+def test_it_does_not_matter_where_the_events_are_split(pattern: Pattern, text: str, place: int) -> None:
     matcher, happened = Matcher(pattern), events(text)
     runs: list[Run] = []
-    runs, first = matcher.feed(runs, happened[:cut])
-    runs, second = matcher.feed(runs, happened[cut:])
+    runs, first = matcher.feed(runs, happened[:place])
+    runs, second = matcher.feed(runs, happened[place:])
     assert first + second == matcher.feed([], happened)[1]

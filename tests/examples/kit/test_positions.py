@@ -39,7 +39,7 @@ def test_records_before_the_position_of_their_partition_are_left_out() -> None:
     assert again.of("a") == {0: 6, 1: 1}
 
 
-def test_positions_that_are_lost_are_told() -> None:
+def test_positions_that_are_lost_are_reported() -> None:
     Positions({}).require_all(records(("a", 0, 3), ("a", 1, 0), ("b", 0, 9)), "a", {0: 3, 1: 0})
     Positions({"a 0": 7}).require_all(records(("a", 0, 7)), "a", {0: 3, 1: 0})
     with pytest.raises(TableError, match="states of what came before are gone"):

@@ -54,8 +54,8 @@ def test_only_rows_written_since_the_last_look_are_fresh(tmp_path: Path) -> None
 
 
 def test_of_a_record_that_was_written_twice_the_first_counts() -> None:
-    found = once([message(b"1", b"a"), message(b"2", b"b"), message(b"1", b"c")])
-    assert [m.value for m in found] == [b"a", b"b"]
+    result = once([message(b"1", b"a"), message(b"2", b"b"), message(b"1", b"c")])
+    assert [m.value for m in result] == [b"a", b"b"]
 
 
 def test_differences_name_the_key_and_both_values() -> None:

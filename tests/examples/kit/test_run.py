@@ -188,6 +188,6 @@ def test_a_query_keeps_its_state_in_as_many_parts_as_it_says(
     done(Job("counted", 1, (), queries), spark, home)
     for parts, expected in ((None, before), (1, "1")):
         state = run.checkpoints(Job("counted", 1, (), queries), home) / f"parts-{parts}-v1" / "state" / "0"
-        found = [path for path in state.iterdir() if path.name.isdigit()]
-        assert str(len(found)) == expected
+        result = [path for path in state.iterdir() if path.name.isdigit()]
+        assert str(len(result)) == expected
     assert spark.conf.get("spark.sql.shuffle.partitions") == before

@@ -102,10 +102,10 @@ def test_the_command_and_what_it_covers(spark: SparkSession, home: Settings) -> 
         assert result.exit_code == 0, result.output
 
     tidemark_savepoint("create", "four")
-    (made,) = savepoints(home)
-    assert set(made.versions) == {COUNTS.name, "quality.accounts", "quality.progress"}
+    (savepoint,) = savepoints(home)
+    assert set(savepoint.versions) == {COUNTS.name, "quality.accounts", "quality.progress"}
     topic = job.inputs[0].topic
-    assert {topic: sum(made.offsets[topic].values())} == {topic: 4} and set(made.offsets) == {topic}
+    assert {topic: sum(savepoint.offsets[topic].values())} == {topic: 4} and set(savepoint.offsets) == {topic}
 
     produce(job, home, "cc")
     done(job, spark, home)

@@ -47,12 +47,12 @@ def test_all_in_one_batch(spark: SparkSession) -> None:
 
 def test_each_in_a_batch_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
     store = store_at(tmp_path)
-    found = {}
+    actual = {}
     for number, event in enumerate(EVENTS):
         batch = with_watermark(frame(spark, [event]), newest(store, TABLE, "t"))
-        found |= minutes(batch)
+        actual |= minutes(batch)
         advance(store, TABLE, batch, Commit("w", number))
-    assert found == {(p, o): w for p, o, _, w in EVENTS}
+    assert actual == {(p, o): w for p, o, _, w in EVENTS}
     assert newest(store, TABLE, "t") == {0: NOON + timedelta(minutes=9), 1: NOON + timedelta(minutes=1)}
 
 

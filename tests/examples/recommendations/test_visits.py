@@ -42,8 +42,8 @@ def pairs_by_hand(sessions: list[Session]) -> Counter[tuple[str, str]]:
 
 
 def test_a_late_view_joins_two_sessions() -> None:
-    found = join([session(0, 10, "a", "b"), session(50, 60, "b", "c"), session(30, 30, "d")], GAP)
-    assert found == [session(0, 60, "a", "b", "c", "d", views=5)]
+    result = join([session(0, 10, "a", "b"), session(50, 60, "b", "c"), session(30, 30, "d")], GAP)
+    assert result == [session(0, 60, "a", "b", "c", "d", views=5)]
 
 
 def test_a_pause_of_the_gap_parts_sessions_and_visitors_are_apart() -> None:
@@ -97,11 +97,11 @@ def test_a_join_of_sessions_takes_counts_away(spark: SparkSession) -> None:
         Row(items=list(before[0].items), _change_type="update_preimage"),
         *(Row(items=list(s.items), _change_type="update_postimage") for s in after),
     ]
-    found = {(r.item, r.also): r.sessions for r in co_visits(spark.createDataFrame(rows)).collect()}
+    actual = {(r.item, r.also): r.sessions for r in co_visits(spark.createDataFrame(rows)).collect()}
     wanted = pairs_by_hand(after)
     wanted.subtract(pairs_by_hand(before))
-    assert found == {pair: n for pair, n in wanted.items() if n}
-    assert found["a", "b"] == -1
+    assert actual == {pair: n for pair, n in wanted.items() if n}
+    assert actual["a", "b"] == -1
 
 
 def test_a_session_of_very_many_items_says_nothing(spark: SparkSession) -> None:
@@ -109,9 +109,9 @@ def test_a_session_of_very_many_items_says_nothing(spark: SparkSession) -> None:
         Row(items=[f"i{n:03}" for n in range(size)], _change_type="insert")
         for size in (MOST_ITEMS, MOST_ITEMS + 1)
     ]
-    found = co_visits(spark.createDataFrame(rows))
-    assert found.count() == MOST_ITEMS**2
-    assert {row.sessions for row in found.collect()} == {1}
+    result = co_visits(spark.createDataFrame(rows))
+    assert result.count() == MOST_ITEMS**2
+    assert {row.sessions for row in result.collect()} == {1}
 
 
 def test_a_count_that_reaches_nothing_goes() -> None:
@@ -138,8 +138,8 @@ def test_sessions_of_a_batch(spark: SparkSession) -> None:
         ("bob", "a", at(6)),
     ]
     frame = spark.createDataFrame(rows, "visitor string, item string, event_time timestamp")
-    found = sessionize(frame, GAP).orderBy("visitor", "start_time").toArrow().to_pylist()
-    assert [(r["visitor"], r["start_time"], r["end_time"], r["views"], r["items"]) for r in found] == [
+    result = sessionize(frame, GAP).orderBy("visitor", "start_time").toArrow().to_pylist()
+    assert [(r["visitor"], r["start_time"], r["end_time"], r["views"], r["items"]) for r in result] == [
         ("ann", at(0), at(5), 3, ["a", "b"]),
         ("ann", at(35), at(35), 1, ["c"]),
         ("bob", at(6), at(6), 1, ["a"]),
@@ -156,12 +156,12 @@ def test_a_popular_item_does_not_go_with_everything() -> None:
 
 def test_the_recount_agrees_with_joined_sessions_and_notices_a_lost_view() -> None:
     load = Load(seed=3, rate=200, seconds=10)
-    said = list(views(load))
-    moments = [datetime.fromtimestamp(time, UTC) for time, _, _ in said]
-    single = [Session(v, m, m, 1, (i,)) for m, (_, v, i) in zip(moments, said, strict=True)]
+    generated = list(views(load))
+    moments = [datetime.fromtimestamp(time, UTC) for time, _, _ in generated]
+    single = [Session(v, m, m, 1, (i,)) for m, (_, v, i) in zip(moments, generated, strict=True)]
     by_hand = pairs_by_hand(join(single, GAP))
-    assert differences(by_hand, recount(said, GAP)) == []
-    assert differences(recount(said[1:], GAP), recount(said, GAP))
+    assert differences(by_hand, recount(generated, GAP)) == []
+    assert differences(recount(generated[1:], GAP), recount(generated, GAP))
     assert max(by_hand.values()) > 10
 
 

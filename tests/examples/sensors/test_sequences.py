@@ -74,5 +74,5 @@ def test_the_state_is_kept_per_sensor_and_rows_are_taken_by_offset() -> None:
 
 
 def results_of(tester: TwsTester, sensor: str, rows: pd.DataFrame) -> list[tuple[object, ...]]:
-    found = tester.testInPandas(sensor, rows)
-    return [tuple(row) for row in found.itertuples(index=False)]
+    result = tester.testInPandas(sensor, rows)
+    return [tuple(row) for row in result.itertuples(index=False)]

@@ -70,19 +70,19 @@ def test_only_a_ride_that_no_window_takes_is_put_aside(spark: SparkSession) -> N
     assert b'"pass":"P0"' in bytes(late.value)
 
 
-def test_a_ride_is_judged_by_those_before_it_in_the_same_batch(spark: SparkSession) -> None:
+def test_a_ride_depends_on_those_before_it_in_the_same_batch(spark: SparkSession) -> None:
     assert windows(rides(spark, 21, 7)) == {15: 1, 20: 1}
     assert windows(rides(spark, 7, 21)) == {0: 1, 5: 1, 15: 1, 20: 1}
 
 
 def test_the_generator_makes_rides_late_for_one_window_for_all_and_for_none() -> None:
     load = Load(seed=1, rate=200, seconds=20)
-    made = list(events(load))
-    counted, late = truth(made)
-    good = sum(not event.reason for event in made)
+    generated = list(events(load))
+    counted, late = truth(generated)
+    good = sum(not event.reason for event in generated)
     assert late
     assert counted.total() < 2 * (good - late.total())
-    assert list(events(load)) == made
+    assert list(events(load)) == generated
 
 
 def test_a_crash_between_two_commits_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ Rows = Iterable[dict[str, Any]]
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    found = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
+    delta_store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in TABLES:
-        found.ensure(table)
-    return found
+        delta_store.ensure(table)
+    return delta_store
 
 
 def sale(product: str, quantity: int, time: str, kind: str = "purchase") -> dict[str, Any]:

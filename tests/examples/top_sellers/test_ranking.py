@@ -59,20 +59,20 @@ def revenue(rows: pa.Table, period: str) -> dict[tuple[datetime, str], tuple[int
 def test_a_sale_has_the_price_of_its_minute() -> None:
     prices = catalogue((-60, "a", 100), (30, "a", 200), (90, "a", 1_000))
     sold = units((29, "a", 1), (30, "a", 1), (59, "a", 2), (60, "a", 3))
-    found = totals(sold, prices)
-    assert revenue(found, "hour") == {(at(0), "a"): (4, 700), (at(60), "a"): (3, 600)}
-    assert revenue(found, "day") == {(at(0), "a"): (7, 1_300)}
+    result = totals(sold, prices)
+    assert revenue(result, "hour") == {(at(0), "a"): (4, 700), (at(60), "a"): (3, 600)}
+    assert revenue(result, "day") == {(at(0), "a"): (7, 1_300)}
 
 
 def test_a_product_without_a_price_counts_without_revenue() -> None:
-    found = totals(units((5, "a", 2), (5, "b", 1)), catalogue((10, "a", 100)))
-    assert revenue(found, "hour") == {(at(0), "a"): (2, 0), (at(0), "b"): (1, 0)}
+    result = totals(units((5, "a", 2), (5, "b", 1)), catalogue((10, "a", 100)))
+    assert revenue(result, "hour") == {(at(0), "a"): (2, 0), (at(0), "b"): (1, 0)}
     assert revenue(totals(units((5, "a", 2)), catalogue()), "hour") == {(at(0), "a"): (2, 0)}
 
 
 def test_midnight_parts_the_days() -> None:
-    found = totals(units((-1, "a", 1), (0, "a", 1)), catalogue((-600, "a", 5)))
-    assert revenue(found, "day") == {(at(-1440), "a"): (1, 5), (at(0), "a"): (1, 5)}
+    result = totals(units((-1, "a", 1), (0, "a", 1)), catalogue((-600, "a", 5)))
+    assert revenue(result, "day") == {(at(-1440), "a"): (1, 5), (at(0), "a"): (1, 5)}
 
 
 def test_equals_share_a_rank_and_the_next_comes_after_them() -> None:
@@ -83,8 +83,8 @@ def test_equals_share_a_rank_and_the_next_comes_after_them() -> None:
 def test_all_who_share_the_tenth_rank_are_in() -> None:
     sellers = [hour(f"p{number:02}", 100 - number) for number in range(9)]
     tied = [hour(name, 50) for name in ("x", "y", "z")]
-    found = ranks(top_ten(table(TOTALS, *sellers, *tied, hour("w", 49)), catalogue()))
-    assert found[8:] == [(9, "p08"), (10, "x"), (10, "y"), (10, "z")]
+    result = ranks(top_ten(table(TOTALS, *sellers, *tied, hour("w", 49)), catalogue()))
+    assert result[8:] == [(9, "p08"), (10, "x"), (10, "y"), (10, "z")]
 
 
 def test_what_was_all_given_back_is_no_seller() -> None:
@@ -94,10 +94,10 @@ def test_what_was_all_given_back_is_no_seller() -> None:
 def test_the_name_is_the_last_of_the_period() -> None:
     names = catalogue((-60, "a", 1), (59, "a", 2), (60, "a", 3))
     rows = table(TOTALS, hour("a", 1), hour("a", 1, start=60), hour("b", 1))
-    found = {
+    actual = {
         (r["window_start"].astimezone(UTC), r["product"]): r["name"] for r in top_ten(rows, names).to_pylist()
     }
-    assert found == {(at(0), "a"): "a for 2", (at(60), "a"): "a for 3", (at(0), "b"): None}
+    assert actual == {(at(0), "a"): "a for 2", (at(60), "a"): "a for 3", (at(0), "b"): None}
 
 
 def test_a_change_writes_what_differs_and_deletes_what_dropped_out() -> None:
@@ -113,17 +113,17 @@ def test_a_change_writes_what_differs_and_deletes_what_dropped_out() -> None:
         {**hour("c", 1), "rank": 2, "name": "C"},
         {**hour("d", 1), "rank": 2, "name": "D"},
     )
-    found = change(before, after)
-    assert found.deleted is not None
-    assert [row["product"] for row in found.rows.to_pylist()] == ["c", "d"]
-    assert [row["product"] for row in found.deleted.to_pylist()] == ["b"]
+    result = change(before, after)
+    assert result.deleted is not None
+    assert [row["product"] for row in result.rows.to_pylist()] == ["c", "d"]
+    assert [row["product"] for row in result.deleted.to_pylist()] == ["b"]
 
 
 def test_a_batch_touches_the_days_of_its_sales_and_of_all_that_has_another_price() -> None:
-    found = touched(units((5, "a", 1)), units((-5, "b", 3)))
-    assert found.products == {"a", "b"}
-    assert found.days == {at(0), at(-1440)}
-    assert found.windows == [
+    result = touched(units((5, "a", 1)), units((-5, "b", 3)))
+    assert result.products == {"a", "b"}
+    assert result.days == {at(0), at(-1440)}
+    assert result.windows == [
         [("window_start", ">=", at(-1440)), ("window_start", "<", at(0))],
         [("window_start", ">=", at(0)), ("window_start", "<", at(1440))],
     ]

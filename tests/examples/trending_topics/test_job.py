@@ -27,10 +27,10 @@ def minute(number: int) -> datetime:
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    made = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
+    delta_store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in (MINUTES, TRENDS):
-        made.ensure(table)
-    return made
+        delta_store.ensure(table)
+    return delta_store
 
 
 def batch(counts: dict[int, dict[str, int]]) -> pa.Table:
@@ -60,18 +60,18 @@ def take(store: DeltaRsStore, number: int, counts: dict[int, dict[str, int]]) ->
 
 
 def test_topics_of_a_message_count_once_in_lower_case(spark: SparkSession) -> None:
-    said = [
+    messages = [
         ("#Rain and #rain, #snow!", minute(0) + timedelta(seconds=59)),
         ("no topic", minute(0)),
         ("#rain", minute(1)),
     ]
-    rows = spark.createDataFrame(said, "text string, event_time timestamp")
-    found = {
+    rows = spark.createDataFrame(messages, "text string, event_time timestamp")
+    actual = {
         row["minute"]: (row["mentions"], frequent_strings_sketch.deserialize(row["topics_sketch"]))
         for row in per_minute(mentions(rows), 100).toArrow().to_pylist()
     }
-    assert {time: mentioned for time, (mentioned, _) in found.items()} == {minute(0): 2, minute(1): 1}
-    assert [found[minute(0)][1].get_estimate(topic) for topic in ("rain", "snow", "Rain")] == [1, 1, 0]
+    assert {time: mentioned for time, (mentioned, _) in actual.items()} == {minute(0): 2, minute(1): 1}
+    assert [actual[minute(0)][1].get_estimate(topic) for topic in ("rain", "snow", "Rain")] == [1, 1, 0]
 
 
 def test_a_late_message_revises_the_windows_it_bears_on(store: DeltaRsStore) -> None:
@@ -93,7 +93,7 @@ def test_a_repeated_batch_changes_nothing(store: DeltaRsStore) -> None:
     assert (store.version(MINUTES), store.version(TRENDS)) == versions
 
 
-def test_a_batch_cut_off_between_the_tables_is_made_whole(store: DeltaRsStore) -> None:
+def test_a_batch_interrupted_between_the_tables_is_made_whole(store: DeltaRsStore) -> None:
     take(store, 0, {number: {"usual": 4} for number in range(5)})
     count(store, batch({12: {"news": 10}}), Commit("test", 1))
     assert take(store, 1, {12: {"news": 10}}) == [(end, "news", 10) for end in range(13, 23)]

@@ -19,10 +19,10 @@ QUIET = Definition(least_history=5, floor=5)
 
 
 def sketch(counts: dict[str, int], lg_entries: int = 10) -> frequent_strings_sketch:
-    made = frequent_strings_sketch(lg_entries)
+    generated = frequent_strings_sketch(lg_entries)
     for topic, count in counts.items():
-        made.update(topic, count)
-    return made
+        generated.update(topic, count)
+    return generated
 
 
 def sketches(mentions: Iterable[tuple[int, str]], lg_entries: int = 14) -> dict[int, frequent_strings_sketch]:
@@ -39,8 +39,10 @@ def load(seed: int = 1) -> Load:
 def test_a_topic_that_is_always_frequent_is_no_trend_and_one_that_rises_is() -> None:
     calm = {minute: sketch({"usual": 30}) for minute in range(100, 130)}
     rising = {minute: sketch({"usual": 30, "news": 6}) for minute in range(125, 130)}
-    found = trends(calm | rising, 130, QUIET)
-    assert [(t.rank, t.topic, t.messages, t.expected, t.score) for t in found] == [(1, "news", 30, 0.0, 30.0)]
+    result = trends(calm | rising, 130, QUIET)
+    assert [(t.rank, t.topic, t.messages, t.expected, t.score) for t in result] == [
+        (1, "news", 30, 0.0, 30.0)
+    ]
 
 
 def test_a_risen_topic_becomes_its_own_baseline() -> None:
@@ -58,7 +60,7 @@ def test_recent_minutes_count_more_in_the_baseline() -> None:
     assert after_early.score > after_late.score
 
 
-def test_nothing_is_judged_before_there_is_history() -> None:
+def test_nothing_is_scored_before_there_is_history() -> None:
     minutes = {m: sketch({"a": 50}) for m in range(100, 114)}
     assert trends(minutes, 114, QUIET) == []
 
@@ -66,8 +68,8 @@ def test_nothing_is_judged_before_there_is_history() -> None:
 def test_ties_go_to_the_name_and_the_list_ends_at_the_top() -> None:
     past = {m: sketch({"usual": 1}) for m in range(100, 120)}
     now = {120: sketch(dict.fromkeys("dbca", 50))}
-    found = trends(past | now, 130, Definition(least_history=5, floor=5, top=3))
-    assert [(t.rank, t.topic) for t in found] == [(1, "a"), (2, "b"), (3, "c")]
+    result = trends(past | now, 130, Definition(least_history=5, floor=5, top=3))
+    assert [(t.rank, t.topic) for t in result] == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_a_minute_changes_the_windows_it_lies_in_or_before() -> None:
@@ -85,26 +87,26 @@ def test_the_score_of_what_was_expected_is_nothing() -> None:
 def test_united_sketches_count_together_in_either_order() -> None:
     a, b = sketch({"x": 3, "y": 1}).serialize(), sketch({"x": 4}, 12).serialize()
     for both in (unite([a, b]), unite([b, a])):
-        made = frequent_strings_sketch.deserialize(both)
-        assert (made.get_estimate("x"), made.get_estimate("y"), error(made)) == (7, 1, 0)
+        generated = frequent_strings_sketch.deserialize(both)
+        assert (generated.get_estimate("x"), generated.get_estimate("y"), error(generated)) == (7, 1, 0)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_sketches_and_recount_agree_on_generated_messages(seed: int) -> None:
-    said = list(mentions(load(seed)))
-    minutes = sketches(said)
-    found = [t for end in window_ends(minutes, Definition()) for t in trends(minutes, end, Definition())]
-    assert differences(found, recount(said, Definition())) == []
-    made = [burst(load(seed), number) for number in range(4)]
-    assert all(b.at + b.width < 15 * SPEED for b in made)
-    assert {t.topic for t in found} >= {b.topic for b in made}
+    mentioned = list(mentions(load(seed)))
+    minutes = sketches(mentioned)
+    result = [t for end in window_ends(minutes, Definition()) for t in trends(minutes, end, Definition())]
+    assert differences(result, recount(mentioned, Definition())) == []
+    bursts = [burst(load(seed), number) for number in range(4)]
+    assert all(b.at + b.width < 15 * SPEED for b in bursts)
+    assert {t.topic for t in result} >= {b.topic for b in bursts}
 
 
 def test_the_recount_notices_a_lost_message() -> None:
-    said = list(mentions(load()))
-    lost = next(number for number, (_, topic) in enumerate(said) if topic == "news1")
-    found = recount(said[:lost] + said[lost + 1 :], Definition())
-    assert differences(found, recount(said, Definition()))
+    mentioned = list(mentions(load()))
+    lost = next(number for number, (_, topic) in enumerate(mentioned) if topic == "news1")
+    result = recount(mentioned[:lost] + mentioned[lost + 1 :], Definition())
+    assert differences(result, recount(mentioned, Definition()))
 
 
 def test_a_million_topics_keep_within_bounded_memory_and_the_stated_error() -> None:
@@ -115,10 +117,12 @@ def test_a_million_topics_keep_within_bounded_memory_and_the_stated_error() -> N
     for number, (topic, count) in enumerate(sorted(truth.items(), key=lambda item: item[0][::-1])):
         parts[number % 5].update(topic, count)
     united = unite([part.serialize() for part in parts])
-    made = frequent_strings_sketch.deserialize(united)
+    generated = frequent_strings_sketch.deserialize(united)
     assert len(united) < 4096 * 40
-    assert 0 < error(made) <= 3.5 * truth.total() / 4096  # the a priori bound of Anderson et al., 2017
-    assert all(abs(made.get_estimate(topic) - count) <= error(made) for topic, count in truth.items())
+    assert 0 < error(generated) <= 3.5 * truth.total() / 4096  # the a priori bound of Anderson et al., 2017
+    assert all(
+        abs(generated.get_estimate(topic) - count) <= error(generated) for topic, count in truth.items()
+    )
 
 
 def test_equal_seeds_give_equal_messages_and_others_do_not() -> None:
@@ -127,6 +131,6 @@ def test_equal_seeds_give_equal_messages_and_others_do_not() -> None:
 
 
 def test_about_one_message_in_a_hundred_is_bad() -> None:
-    made = list(events(load()))
-    assert len(made) == 400 * 15
-    assert 0.005 < sum(bool(event.reason) for event in made) / len(made) < 0.02
+    generated = list(events(load()))
+    assert len(generated) == 400 * 15
+    assert 0.005 < sum(bool(event.reason) for event in generated) / len(generated) < 0.02

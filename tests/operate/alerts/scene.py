@@ -13,7 +13,7 @@ from tidemark.contract.quality_tables import ALERT_RULES, ALERTS, NOTES, REPORTE
 from tidemark.contract.store import Commit
 from tidemark.figures.alert_rules import Rule
 from tidemark.figures.quantiles import buckets
-from tidemark.operate.alerts.judge import Judge
+from tidemark.operate.alerts.evaluator import Evaluator
 from tidemark.operate.alerts.record import Alert
 from tidemark.operate.moment import Moment, spans
 from tidemark.pipeline import TABLES
@@ -47,8 +47,8 @@ class Line:
 
     @property
     def latency_bucket(self) -> int | None:
-        found: int | None = buckets(pa.array([self.duration_us], pa.int64()), 0.01)[0].as_py()
-        return found
+        result: int | None = buckets(pa.array([self.duration_us], pa.int64()), 0.01)[0].as_py()
+        return result
 
     @property
     def views(self) -> bool:
@@ -88,8 +88,14 @@ class Scene:
         arrow = pa.Table.from_pylist(rows, requests.arrow_schema)
         self.store.append_arrow(requests, arrow)
         for name in _AGGREGATED:
-            made = TABLE[name].made(MeaningSettings())  # type: ignore[misc]
-            merge_into(self.store, TABLE[name], made, made.partial(arrow), Commit("scene", self.batches))
+            aggregation = TABLE[name].aggregation(MeaningSettings())  # type: ignore[misc]
+            merge_into(
+                self.store,
+                TABLE[name],
+                aggregation,
+                aggregation.partial(arrow),
+                Commit("scene", self.batches),
+            )
 
     def moment(self, minutes: float | None = None, at: datetime | None = None) -> Moment:
         """The present moment, with the clock at so many minutes after noon (None: only the lines say how late it is),
@@ -105,14 +111,14 @@ class Scene:
         clock = None if minutes is None else NOON + timedelta(minutes=minutes)
         return Moment(at or datetime.now(UTC), spans(rows, clock))
 
-    def judge(self, minutes: float | None = None, at: datetime | None = None) -> list[Alert]:
-        """Judges as of a moment."""
-        return Judge(self.settings, self.store, TABLE).judge(self.moment(minutes, at))
+    def evaluate(self, minutes: float | None = None, at: datetime | None = None) -> list[Alert]:
+        """Evaluates as of a moment."""
+        return Evaluator(self.settings, self.store, TABLE).evaluate(self.moment(minutes, at))
 
     def alerts(self) -> list[Alert]:
         rows = self.store.read(ALERTS).to_pylist()
-        found = [Alert(**row) for row in rows]
-        return sorted(found, key=lambda each: (each.rule, each.site, each.window_start))
+        result = [Alert(**row) for row in rows]
+        return sorted(result, key=lambda each: (each.rule, each.site, each.window_start))
 
     def states(self, rule: str | None = None) -> list[tuple[str, float, float | None]]:
         """State, start and end of the alerts, in minutes after noon."""

@@ -23,7 +23,7 @@ class Endpoint:
     broken: bool = False
     port: int = 0
     taken: list[dict[str, Any]] = field(default_factory=list)
-    asked: int = 0
+    requests: int = 0
 
     @property
     def url(self) -> str:
@@ -37,7 +37,7 @@ def http_endpoint() -> Iterator[Endpoint]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            endpoint.asked += 1
+            endpoint.requests += 1
             if not endpoint.broken:
                 endpoint.taken.append(json.loads(body))
             self.send_response(503 if endpoint.broken else 200)

@@ -40,22 +40,22 @@ print(Delivery(settings, DeltaRsStore(lakehouse.of(settings))).deliver())
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    with http_endpoint() as found:
-        yield found
+    with http_endpoint() as result:
+        yield result
 
 
 @pytest.fixture
 def mailbox() -> Iterator[Mailbox]:
-    with smtp_server() as found:
-        yield found
+    with smtp_server() as result:
+        yield result
 
 
 def fired(home: Settings, *to: str) -> Scene:
-    """A home with an alert whose message is due, judged a minute after its window."""
+    """A home with an alert whose message is due, evaluated a minute after its window."""
     scene = Scene.of(home, errors=replace(RULE, to=to))
     minutes = (datetime.now(UTC) - NOON) / timedelta(minutes=1) // 5 * 5 - 5
     scene.add(Line(minutes), Line(minutes + 1, status=500), Line(minutes + 5))
-    scene.judge()
+    scene.evaluate()
     assert [(each.state, each.due) for each in scene.alerts()] == [("firing", True)]
     return scene
 
@@ -81,12 +81,12 @@ def test_a_mail_and_a_webhook_say_what_fired_and_how_to_look(
     [posted], [mail] = endpoint.taken, mailbox.mails
     assert posted["title"] == email.message_from_string(mail)["subject"] == "Alert errors: shop"
     start, end = (f"{time:%Y-%m-%d %H:%M}" for time in (alert.window_start, alert.window_end))
-    for said in (
+    for message in (
         "Rule: errors (share_5xx above 0.1 in 5m)", "Site: shop", f"Window: {start} to {end} UTC",
         "Value: 0.5, bound: 0.1", "Look: tidemark alerts --rule errors --site shop",
     ):  # fmt: skip
-        assert said in posted["message"]
-        assert said in mail.replace("&nbsp;", " ")
+        assert message in posted["message"]
+        assert message in mail.replace("&nbsp;", " ")
     assert Delivery(scene.settings, scene.store).deliver() == ""
     assert len(endpoint.taken) == len(mailbox.mails) == 1
 
@@ -99,21 +99,21 @@ def test_a_target_that_does_not_take_it_is_asked_again_and_the_others_are_not(
     endpoint.broken = True
     scene = fired(home, mailbox.url, endpoint.url, "json://127.0.0.1:1/5ecre7", "5ecre7")
     sender = Delivery(scene.settings, scene.store)
-    said = sender.deliver()
+    message = sender.deliver()
     assert (
-        said
+        message
         == "target 2 (json) and target 3 (json) and target 4 (unknown) of alert errors did not take the message"
     )
-    assert [(each.due, each.failure) for each in scene.alerts()] == [(True, said)]
+    assert [(each.due, each.failure) for each in scene.alerts()] == [(True, message)]
 
     endpoint.broken = False
     assert sender.deliver().startswith("target 3 (json) and target 4")
-    assert (len(mailbox.mails), len(endpoint.taken), endpoint.asked) == (1, 1, 2)
-    assert said in caplog.text and "5ecre7" not in caplog.text
+    assert (len(mailbox.mails), len(endpoint.taken), endpoint.requests) == (1, 1, 2)
+    assert message in caplog.text and "5ecre7" not in caplog.text
     assert_secret(scene)
 
 
-def test_who_may_have_been_told_that_it_is_over_is_told_that_it_fires_again(
+def test_a_target_that_got_the_end_gets_the_next_start(
     home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "_FIRST_RETRY_SECONDS", 0.0)
@@ -125,7 +125,7 @@ def test_who_may_have_been_told_that_it_is_over_is_told_that_it_fires_again(
         other.broken = True
         for lines, status, state in ((20, 200, "withdrawn"), (40, 500, "firing"), (900, 200, "withdrawn")):
             scene.add(*(Line(minute, status=status) for _ in range(lines)))
-            scene.judge()
+            scene.evaluate()
             assert [(each.state, each.due) for each in scene.alerts()] == [(state, True)]
             assert sender.deliver()
         other.broken = False
@@ -139,9 +139,9 @@ def test_between_attempts_the_pause_grows(home: Settings, endpoint: Endpoint) ->
     endpoint.broken = True
     scene = fired(home, endpoint.url)
     sender = Delivery(scene.settings, scene.store)
-    said = sender.deliver()
-    assert said and sender.deliver() == said
-    assert endpoint.asked == 1
+    message = sender.deliver()
+    assert message and sender.deliver() == message
+    assert endpoint.requests == 1
 
 
 def test_after_a_kill_between_sending_and_recording_the_message_comes_twice(
@@ -160,18 +160,18 @@ def test_after_a_kill_between_sending_and_recording_the_message_comes_twice(
     assert_secret(scene)
 
 
-def test_the_end_is_told_and_a_message_about_a_removed_rule_is_given_up(
+def test_the_end_is_delivered_and_a_message_about_a_removed_rule_is_given_up(
     home: Settings, endpoint: Endpoint
 ) -> None:
     scene = fired(home, endpoint.url)
     Delivery(scene.settings, scene.store).deliver()
     scene.add(Line((scene.alerts()[0].window_end - NOON) / timedelta(minutes=1) + 5))
-    scene.judge()
+    scene.evaluate()
     Delivery(scene.settings, scene.store).deliver()
     assert [taken["title"] for taken in endpoint.taken] == ["Alert errors: shop", "Ended: alert errors: shop"]
 
     scene.add(*(Line((scene.alerts()[0].window_start - NOON) / timedelta(minutes=1) + 2) for _ in range(20)))
-    scene.judge()
+    scene.evaluate()
     assert [(each.state, each.due) for each in scene.alerts()] == [("withdrawn", True)]
     gone = replace(scene.settings, alerts={})
     assert Delivery(gone, scene.store).deliver() == ""
@@ -204,11 +204,11 @@ def test_the_command_tries_the_targets_and_lists_what_fired(home: Settings, endp
     endpoint.broken = True
     assert run("--test") == (1, "target 1 (json) of alert errors: failed\n")
 
-    code, said = run("--rule", "errors")
-    standing, alert = said.splitlines()
+    code, result = run("--rule", "errors")
+    standing, alert = result.splitlines()
     assert code == 0 and standing.startswith("errors on shop: firing at ")
     assert "errors on shop: firing, value 0.5, bound 0.1; not delivered" in alert
-    assert run("--site", "other")[1] == "no alert rule has been judged yet\n"
+    assert run("--site", "other")[1] == "no alert rule has been evaluated yet\n"
     assert_secret(scene)
 
 

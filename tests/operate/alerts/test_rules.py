@@ -58,14 +58,14 @@ def test_a_rule_is_a_table_of_the_file(tmp_path: Path) -> None:
     assert "5ecre7" not in f"{settings} {settings.public()}"
 
 
-def test_the_definition_changes_with_what_fires_and_not_with_who_is_told() -> None:
+def test_the_definition_changes_with_what_fires_and_not_with_its_targets() -> None:
     rule = Rule("requests", above=5, to=("json://a",))
     assert rule.definition == Rule("requests", above=5, to=("json://b",)).definition
     assert rule.definition != Rule("requests", above=6, to=("json://a",)).definition
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ('metric = "request"\nabove = 1', "unknown metric 'request' of alert a"),
         ('metric = "goal:none"\nabove = 1', "unknown metric 'goal:none' of alert a"),
@@ -84,10 +84,10 @@ def test_the_definition_changes_with_what_fires_and_not_with_who_is_told() -> No
         ),
     ],
 )
-def test_a_rule_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, said: str) -> None:
+def test_a_rule_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SettingError) as caught:
         loaded(tmp_path, f"[alerts.a]\n{text}\n")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "tidemark.toml" in str(caught.value) and "5ecre7" not in str(caught.value)
 
 

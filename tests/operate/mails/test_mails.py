@@ -52,14 +52,14 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture
 def mailbox() -> Iterator[Mailbox]:
-    with smtp_server() as found:
-        yield found
+    with smtp_server() as result:
+        yield result
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    with http_endpoint() as found:
-        yield found
+    with http_endpoint() as result:
+        yield result
 
 
 def moment(reached: datetime = MORNING, *sites: str) -> Moment:
@@ -86,9 +86,9 @@ def parts(mail: str) -> dict[str, Message]:
 
 
 def content(part: Message) -> str:
-    found = part.get_payload(decode=True)
-    assert isinstance(found, bytes)
-    return found.decode()
+    payload = part.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload.decode()
 
 
 def test_a_mail_has_html_pictures_and_text_and_a_restart_sends_none_again(
@@ -99,14 +99,14 @@ def test_a_mail_has_html_pictures_and_text_and_a_restart_sends_none_again(
 
     [mail] = mailbox.mails
     assert email.message_from_string(mail)["subject"] == "a.example: Wednesday, 11 March 2026"
-    found = parts(mail)
-    html, text = content(found["text/html"]), content(found["text/plain"])
+    result = parts(mail)
+    html, text = content(result["text/html"]), content(result["text/plain"])
     assert len(html.encode()) < 100_000
     for name in ("visitors.png", "errors.png"):
-        picture = found[name].get_payload(decode=True)
+        picture = result[name].get_payload(decode=True)
         assert isinstance(picture, bytes) and picture.startswith(b"\x89PNG")
-        assert f"cid:{name}" in html and found[name]["Content-ID"] == f"<{name}>"
-    for said in (
+        assert f"cid:{name}" in html and result[name]["Content-ID"] == f"<{name}>"
+    for message in (
         "Visitors",
         "What moved most: Pageviews",
         "/a/b",
@@ -114,7 +114,7 @@ def test_a_mail_has_html_pictures_and_text_and_a_restart_sends_none_again(
         "503 /broken",
         "https://stats.example/?site=a.example",
     ):
-        assert said in html and said in text
+        assert message in html and message in text
     assert words.REPEATED not in html + text
     [row] = rows(settings, "once")
     assert (row.period, row.state, row.attempts, row.sent_to) == (
@@ -220,10 +220,12 @@ def test_alerts_that_began_come_first(base: Settings, endpoint: Endpoint) -> Non
     settings = declaring(base, "alerted", DAILY, endpoint.url)
     sender(settings).look()
 
-    said = endpoint.taken[0]["message"]
-    assert said.index("Began in this period") < said.index("Visitors") < said.index("A <new> version")
-    assert "errors on a.example, from Wed 11 Mar 22:00, it still fires" in " ".join(said.split())
-    assert "b.example" not in said
+    message = endpoint.taken[0]["message"]
+    assert (
+        message.index("Began in this period") < message.index("Visitors") < message.index("A <new> version")
+    )
+    assert "errors on a.example, from Wed 11 Mar 22:00, it still fires" in " ".join(message.split())
+    assert "b.example" not in message
 
 
 def test_the_command_writes_a_file_or_sends_now(base: Settings, endpoint: Endpoint) -> None:

@@ -17,8 +17,8 @@ def good(table: Table, number: int = 0, **more: Any) -> dict[str, Any]:
     return {"updated_at": datetime.now(UTC)} | _GOOD[table.name](number) | more
 
 
-def rows(table: Table, *found: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist(list(found), table.arrow_schema)
+def rows(table: Table, *values: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(values), table.arrow_schema)
 
 
 def _record(number: int) -> dict[str, Any]:

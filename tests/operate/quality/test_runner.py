@@ -32,7 +32,7 @@ from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lakehouse import of as lakehouse_of
 
 TABLE = {table.name: table for table in TABLES}
-BOOKS = ("bronze.access_log", "silver.requests", "silver.rejected", "quality.accounts")
+ACCOUNTED = ("bronze.access_log", "silver.requests", "silver.rejected", "quality.accounts")
 Results = list[dict[str, Any]]
 
 
@@ -44,8 +44,8 @@ class Scene:
     lakehouse: Lakehouse
     store: DeltaRsStore
 
-    def add(self, name: str, *found: dict[str, Any]) -> None:
-        self.store.append_arrow(TABLE[name], rows(TABLE[name], *found))
+    def add(self, name: str, *values: dict[str, Any]) -> None:
+        self.store.append_arrow(TABLE[name], rows(TABLE[name], *values))
 
     def batch(self, number: int, **requests: Any) -> None:
         at = 10 * number
@@ -54,7 +54,7 @@ class Scene:
         self.add("silver.rejected", good(TABLE["silver.rejected"], at + 2))
         self.add("quality.accounts", good(TABLE["quality.accounts"], number))
 
-    def runner(self, names: tuple[str, ...] = BOOKS, **settings: Any) -> Callable[[], Results]:
+    def runner(self, names: tuple[str, ...] = ACCOUNTED, **settings: Any) -> Callable[[], Results]:
         """What runs the checks of new rows, as one process does again and again."""
         tables = [TABLE[name] for name in names]
         changed = self.settings.changed(**settings)
@@ -65,11 +65,11 @@ class Scene:
 @pytest.fixture
 def scene(home: Settings) -> Scene:
     lakehouse = lakehouse_of(home)
-    made = Scene(home, lakehouse, DeltaRsStore(lakehouse))
+    created = Scene(home, lakehouse, DeltaRsStore(lakehouse))
     for table in TABLES:
-        made.store.ensure(table)
-    made.batch(0)
-    return made
+        created.store.ensure(table)
+    created.batch(0)
+    return created
 
 
 def failed(results: Results) -> set[tuple[str, str]]:
@@ -156,17 +156,17 @@ def test_accounts_that_do_not_balance_are_critical(scene: Scene) -> None:
 def test_a_row_too_many_is_found_and_stays_found(scene: Scene) -> None:
     runner = scene.runner()
     assert failed(runner()) == set()
-    for name in BOOKS[:3]:
+    for name in ACCOUNTED[:3]:
         scene.add(name, good(TABLE[name], 7))
     scene.batch(1)
 
     for _ in range(2):
-        assert failed(runner()) >= {(name, "rows_accounted_for") for name in BOOKS[:3]}
+        assert failed(runner()) >= {(name, "rows_accounted_for") for name in ACCOUNTED[:3]}
 
 
 def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    for number, name in enumerate(BOOKS[:3], start=5):
+    for number, name in enumerate(ACCOUNTED[:3], start=5):
         clock = TABLE[name].clock
         scene.add(name, good(TABLE[name], number, **{clock: ahead}))
     counts = {"received": 1, "accepted": 1, "rejected": 0, "committed_at": ahead}
@@ -189,7 +189,7 @@ def test_a_table_without_new_rows_is_not_fresh(scene: Scene) -> None:
     stale = scene.runner(freshness_limit_seconds=0.001)()
 
     # The quarantine may well stay empty.
-    assert failed(stale) == {(name, "fresh") for name in BOOKS if name != "silver.rejected"}
+    assert failed(stale) == {(name, "fresh") for name in ACCOUNTED if name != "silver.rejected"}
     assert {r["severity"] for r in stale if not r["success"]} == {"warning"}
 
 
@@ -225,14 +225,14 @@ def test_too_few_days_say_nothing_about_volume(scene: Scene) -> None:
 @pytest.mark.cluster
 def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
     """Violations of every kind, in several files, the newest hour's volume, and accounts of a job."""
-    tables = [TABLE[name] for name in (*BOOKS, "silver.sessions", "gold.traffic")]
+    tables = [TABLE[name] for name in (*ACCOUNTED, "silver.sessions", "gold.traffic")]
     for table in tables:
         name = table.name
         bad = [change for (of, _), changes in BAD.items() if of == name for change in changes]
         if bad:
-            found = [good(table, 100 + number) | change for number, change in enumerate(bad)]
-            scene.add(name, good(table, 0), *found[::2])
-            scene.add(name, *found[1::2], good(table, 99, **{table.clock: None}))
+            result = [good(table, 100 + number) | change for number, change in enumerate(bad)]
+            scene.add(name, good(table, 0), *result[::2])
+            scene.add(name, *result[1::2], good(table, 99, **{table.clock: None}))
     for day in range(4):
         hour = datetime.now(UTC) - timedelta(days=day, minutes=20)
         scene.add("gold.traffic", good(TABLE["gold.traffic"], window_start=hour, requests=10 + day))
@@ -245,11 +245,11 @@ def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
         Checker(replace(home, opened=store)) for store in (scene.store, SparkStore(spark, scene.lakehouse))
     )
 
-    found = by_delta_rs.all(at)
+    result = by_delta_rs.all(at)
     broken = {(name, rule) for name, rule in BAD if TABLE[name] in tables}
-    assert failed(found) >= broken | {("silver.requests", "rows_accounted_for")}
-    assert "usual_volume" in {r["expectation"] for r in found}
-    assert found == by_spark.all(at)
+    assert failed(result) >= broken | {("silver.requests", "rows_accounted_for")}
+    assert "usual_volume" in {r["expectation"] for r in result}
+    assert result == by_spark.all(at)
     assert by_delta_rs.has_new(at) and by_spark.has_new(at)
 
 
@@ -259,10 +259,10 @@ def test_the_command_says_what_holds_and_writes_the_docs_without_java(scene: Sce
         env={**os.environ, "JDK_JAVA_OPTIONS": "--no-java-starts-with-this"}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = done.stdout
-    assert "silver.requests" in said and "rows_accounted_for" in said and "0 failed" in said
+    message = done.stdout
+    assert "silver.requests" in message and "rows_accounted_for" in message and "0 failed" in message
     docs = scene.settings.home / "quality" / "docs"
-    assert f"Data Docs: {docs / 'index.html'}" in said
+    assert f"Data Docs: {docs / 'index.html'}" in message
     index = (docs / "index.html").read_text()
     assert "silver.requests.rows" in index
     pages = [page.read_text() for page in docs.rglob("*.html")]
@@ -283,28 +283,29 @@ def test_the_command_exits_3_on_a_critical_failure(
 
     assert _tidemark(monkeypatch, "quality", "--home", home, "--table", "silver.requests", "--json") == 3
 
-    said = capsys.readouterr()
+    message = capsys.readouterr()
     # Great Expectations logs what it cannot write into the pages.
     assert not [each for each in caplog.records if each.name.startswith("great_expectations")]
-    results = json.loads(said.out)["results"]
+    results = json.loads(message.out)["results"]
     assert {r["table"] for r in results} == {"silver.requests"}
     assert {e for _, e in failed(results)} == {"visitor_known", "country_located", "rows_accounted_for"}
-    assert "silver.requests: visitor_known" in said.err
-    assert "country_located" not in said.err  # only information
+    assert "silver.requests: visitor_known" in message.err
+    assert "country_located" not in message.err  # only information
     tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
     arguments = ("quality", "--home", home, "--table", "silver.sessions", "--since", tomorrow)
     assert _tidemark(monkeypatch, *arguments) == 0
 
 
 @pytest.mark.parametrize(
-    "arguments, said", [((), "no tables yet in"), (("--table", "silver.nothing"), "no table silver.nothing")]
+    "arguments, message",
+    [((), "no tables yet in"), (("--table", "silver.nothing"), "no table silver.nothing")],
 )
 def test_the_command_says_what_is_missing(
     home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...], said: str,
+    arguments: tuple[str, ...], message: str,
 ) -> None:  # fmt: skip
     assert _tidemark(monkeypatch, "quality", "--home", str(home.home), *arguments) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def _tidemark(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

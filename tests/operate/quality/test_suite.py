@@ -38,11 +38,11 @@ def validate(validation: Validation, tmp_path: Path) -> Validate:
     """Validates rows as those of a table."""
     store = DeltaRsStore(Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables")))
 
-    def results(table: Table, *found: dict[str, Any], with_key: bool = True) -> Results:
+    def results(table: Table, *by_rule: dict[str, Any], with_key: bool = True) -> Results:
         store.ensure(table)
-        store.append_arrow(table, rows(table, *found))
+        store.append_arrow(table, rows(table, *by_rule))
         facts = Facts(store, Moment(NOON, 0.0, {table.name: store.version(table)}))
-        return validation.rows(table, facts.unexpected(table, None, with_key=with_key), len(found))
+        return validation.rows(table, facts.unexpected(table, None, with_key=with_key), len(by_rule))
 
     return results
 
@@ -56,10 +56,10 @@ def test_every_rule_has_a_row_that_breaks_it() -> None:
 def test_good_rows_break_nothing(validate: Validate, name: str) -> None:
     table = CHECKED[name]
 
-    found = validate(table, good(table, 0), good(table, 1))
+    result = validate(table, good(table, 0), good(table, 1))
 
-    assert {r["expectation"] for r in found} == {rule for of, rule in BAD if of == name}
-    assert [r["observed_value"] for r in found if not r["success"] or r["unexpected_count"]] == []
+    assert {r["expectation"] for r in result} == {rule for of, rule in BAD if of == name}
+    assert [r["observed_value"] for r in result if not r["success"] or r["unexpected_count"]] == []
 
 
 @pytest.mark.parametrize("name, rule", sorted(BAD))
@@ -78,19 +78,19 @@ def test_a_bad_row_is_found(validate: Validate, name: str, rule: str) -> None:
 def test_without_the_key_only_rules_run(validate: Validate) -> None:
     table = CHECKED["silver.sessions"]
 
-    found = validate(table, good(table, 0), good(table, 0), with_key=False)
+    result = validate(table, good(table, 0), good(table, 0), with_key=False)
 
-    assert {r["expectation"] for r in found} == {rule.name for rule in table.expectations}
+    assert {r["expectation"] for r in result} == {rule.name for rule in table.expectations}
 
 
 def test_an_expectation_that_cannot_be_evaluated_fails_and_says_why(validation: Validation) -> None:
     table = CHECKED["silver.sessions"]
     why = {rule.name: "table silver.sessions cannot be read" for rule in table.expectations}
 
-    found = validation.rows(table, why, 1)
+    result = validation.rows(table, why, 1)
 
-    assert len(found) == len(why) and not any(r["success"] for r in found)
-    assert {r["observed_value"] for r in found} == {
+    assert len(result) == len(why) and not any(r["success"] for r in result)
+    assert {r["observed_value"] for r in result} == {
         "could not be checked: table silver.sessions cannot be read"
     }
-    assert all(r["unexpected_count"] is None for r in found)
+    assert all(r["unexpected_count"] is None for r in result)

@@ -26,13 +26,13 @@ log = logging.getLogger("tidemark.operate.alerts")
 
 _FIRST_RETRY_SECONDS = 5.0
 _LAST_RETRY_SECONDS = 300.0
-# Judging waits no longer than this for targets that do not answer.
+# Evaluating waits no longer than this for targets that do not answer.
 _MOST_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is delivered about an alert."""
+    """The message about an alert."""
 
     title: str
     body: str
@@ -106,10 +106,10 @@ class Delivery:
                 self._record(replace(alert, failure=why))
             return why
         crash_point("alerts:sent")
-        told = replace(
+        attempted = replace(
             alert, delivered=alert.state, delivered_at=datetime.now(UTC), delivered_to=", ".join(targets)
         )
-        self._record(replace(told, due=False, failure=None))
+        self._record(replace(attempted, due=False, failure=None))
         del self._attempts[key]
         return ""
 
@@ -172,10 +172,10 @@ def message(alert: Alert) -> Message:
         f"Value: {alert.value:.6g}, bound: {alert.bound:.6g}",
     ]
     if alert.late:
-        lines.append("Late lines raised it, after the window had been judged.")
+        lines.append("Late lines raised it, after the window had been evaluated.")
     title, kind = f"Alert {alert.rule}: {alert.site}", "failure"
     if alert.state == ENDED:
-        # Whoever was not told that it fired learns both.
+        # A target that did not get the start gets both.
         title = f"Ended: alert {alert.rule}: {alert.site}" if alert.delivered else f"{title}, ended"
         kind = "success"
         lines.append(f"Ended: {alert.ended_at:%Y-%m-%d %H:%M} UTC")

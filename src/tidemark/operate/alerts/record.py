@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.contract.quality_tables import ALERTS
 from tidemark.figures.alert_rules import Rule, time_of, window_of
-from tidemark.operate.alerts import judging
+from tidemark.operate.alerts import evaluation
 from tidemark.operate.alerts.series import Series
 
 # Alerts of windows that ended earlier are recorded, not delivered.
@@ -51,7 +51,7 @@ class Alert:
 
 
 def edges_of(alerts: Sequence[Alert], width: int) -> list[int]:
-    """The edges (`judging.edges`) of a site's alerts by a rule with windows of `width` seconds."""
+    """The edges (`evaluation.edges`) of a site's alerts by a rule with windows of `width` seconds."""
     edges: list[int] = []
     for alert in sorted((each for each in alerts if each.stands), key=lambda each: each.window_start):
         edges.append(window_of(alert.window_start, width))
@@ -63,14 +63,14 @@ def edges_of(alerts: Sequence[Alert], width: int) -> list[int]:
 def changed_alerts(
     name: str, rule: Rule, site: str, series: Series, known: Sequence[Alert], now: datetime
 ) -> list[Alert]:
-    """The rows that a judgement changes. `known`: the site's rows by this rule, `now`: the time of the judgement."""
+    """The rows that an evaluation changes. `known`: the site's rows by this rule, `now`: the time of the evaluation."""
     width = timedelta(seconds=rule.seconds)
     starting = {
         window_of(each.window_start, rule.seconds): each
         for each in known
         if each.window_end - each.window_start == width  # the rule may have had other windows
     }
-    current = judging.episodes(series.edges)
+    current = evaluation.episodes(series.edges)
     kept = [each for window, each in starting.items() if window in current]
     gone = [each for each in known if each.stands and each not in kept]
     changed = []
@@ -93,25 +93,34 @@ def changed_alerts(
             fired_at=now,
         )
         if old is None or not old.stands:
-            # An alert that a late line moves is not told again, unless somebody may have been told that it is over.
+            # An alert that a late line moves is not delivered again, unless its end may have been delivered.
             moved = next((each for each in gone if each.delivered and _overlap(each, new)), old)
             if moved is not None:
                 new = replace(
-                    new, delivered=moved.delivered, delivered_at=moved.delivered_at, delivered_to=moved.delivered_to,
-                )  # fmt: skip
+                    new,
+                    delivered=moved.delivered,
+                    delivered_at=moved.delivered_at,
+                    delivered_to=moved.delivered_to,
+                )
                 gone = [replace(each, delivered=None, due=False) if each is moved else each for each in gone]
             unsure = moved is not None and moved.due
             new = replace(new, due=(unsure or new.state != new.delivered) and _recent(new.window_end, now))
         else:
             new = replace(
-                new, late=old.late, fired_at=old.fired_at, due=old.due, delivered=old.delivered,
-                delivered_at=old.delivered_at, delivered_to=old.delivered_to, failure=old.failure,
+                new,
+                late=old.late,
+                fired_at=old.fired_at,
+                due=old.due,
+                delivered=old.delivered,
+                delivered_at=old.delivered_at,
+                delivered_to=old.delivered_to,
+                failure=old.failure,
                 updated_at=old.updated_at,
-            )  # fmt: skip
-            told = new.due or new.delivered is not None
+            )
+            delivered = new.due or new.delivered is not None
             if new.state != old.state:
                 due = (old.due or new.state != new.delivered) and _recent(new.ended_at or new.window_end, now)
-                new = replace(new, due=told and due)
+                new = replace(new, due=delivered and due)
         if new != old:
             changed.append(replace(new, updated_at=now))
     written = {each.window_start for each in changed}

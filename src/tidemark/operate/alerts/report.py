@@ -1,4 +1,4 @@
-"""What `tidemark alerts` shows: how every rule stands, and the newest alerts."""
+"""The output of `tidemark alerts`: the state of every rule, and the newest alerts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def lines(alerts: dict[str, list[dict[str, Any]]]) -> list[str]:
     for row in alerts["alerts"]:
         end = f", ended {_time(row['ended_at'])}" if row["ended_at"] else ""
         end += f", withdrawn {_time(row['withdrawn_at'])}" if row["withdrawn_at"] else ""
-        told = "not delivered"
+        delivery = "not delivered"
         if row["delivered_at"]:
             to = row["delivered_to"]
-            told = f"delivered {_time(row['delivered_at'])} to {to}" if to else "the rule has no target"
+            delivery = f"delivered {_time(row['delivered_at'])} to {to}" if to else "the rule has no target"
         why = f" ({row['failure']})" if row["failure"] else ""
         shown.append(
             f"{_time(row['window_start'])}  {row['rule']} on {row['site']}: {row['state']}, value {row['value']:.6g},"
-            f" bound {row['bound']:.6g}{end}; {told}{why}"
+            f" bound {row['bound']:.6g}{end}; {delivery}{why}"
         )
-    return shown or ["no alert rule has been judged yet"]
+    return shown or ["no alert rule has been evaluated yet"]
 
 
 def tried(settings: Settings, rule: str | None) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Judges ranges of windows of one rule, for many sites at once."""
+"""Evaluates ranges of windows of one rule, for many sites at once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidemark.figures.alert_rules import Rule
 from tidemark.figures.rows import Rows
 from tidemark.figures.rules import WEEKS, Numbers, of_lines
 from tidemark.figures.rules import series as figures_of
-from tidemark.operate.alerts import judging
+from tidemark.operate.alerts import evaluation
 
 _WEEK = 7 * 86_400
 # Cells of a matrix of sites and windows; seconds of lines that are read at once.
 _MOST_CELLS = 200_000
 _MOST_SECONDS = 86_400
-# Judging the windows between two ranges takes less than reading twice.
+# Evaluating the windows between two ranges takes less than reading twice.
 _NEAR_SECONDS = 6 * 3600
 
 Range = tuple[int, int]
@@ -27,9 +27,9 @@ Range = tuple[int, int]
 @dataclass
 class Series:
     """The states of a rule on one site, in windows numbered since the epoch: from `start` to before `end`, of which
-    those before `known` were judged earlier. `edges` as in `judging.edges`.
+    those before `known` were evaluated earlier. `edges` as in `evaluation.edges`.
 
-    `seen`: value and bound of the judged windows at which the state changes. `last`: state, value and bound of the
+    `seen`: value and bound of the evaluated windows at which the state changes. `last`: state, value and bound of the
     window before `end`.
     """
 
@@ -41,9 +41,11 @@ class Series:
     last: tuple[str, float, float] = ("unknown", np.nan, np.nan)
 
 
-def judge(rows: Rows, rule: Rule, series: Mapping[str, Series], todo: Mapping[str, Iterable[Range]]) -> None:
-    """Judges ranges of windows of sites, and brings their series up to date. Where a range ends in another state than
-    before, the windows behind it follow until the states agree."""
+def evaluate(
+    rows: Rows, rule: Rule, series: Mapping[str, Series], todo: Mapping[str, Iterable[Range]]
+) -> None:
+    """Evaluates ranges of windows of sites, and updates their series. If a range ends in another state than before, the
+    following windows are evaluated, too, until the states agree."""
     waiting: dict[Range, set[str]] = defaultdict(set)
     for site, ranges in todo.items():
         for each in ranges:
@@ -52,7 +54,7 @@ def judge(rows: Rows, rule: Rule, series: Mapping[str, Series], todo: Mapping[st
         start, end = min(waiting)
         sites = sorted(waiting.pop((start, end)))
         stop = min(end, start + _most_windows(rule, len(sites)))
-        changed = _judge(rows, rule, {site: series[site] for site in sites}, start, stop)
+        changed = _evaluate(rows, rule, {site: series[site] for site in sites}, start, stop)
         if stop < end:
             waiting[stop, end].update(sites)
             continue
@@ -62,7 +64,7 @@ def judge(rows: Rows, rule: Rule, series: Mapping[str, Series], todo: Mapping[st
 
 
 def affected(rule: Rule, ranges: Iterable[Range], start: int, end: int) -> list[Range]:
-    """The windows from `start` to before `end` whose judgement depends on those of `ranges`."""
+    """The windows from `start` to before `end` whose evaluation depends on those of `ranges`."""
     weeks = WEEKS if rule.deviation is not None else 0
     shifts = [week * _WEEK // rule.seconds for week in range(weeks + 1)]
     wide = sorted(
@@ -94,21 +96,21 @@ def _most_windows(rule: Rule, sites: int) -> int:
     return max(1, most)
 
 
-def _judge(rows: Rows, rule: Rule, series: Mapping[str, Series], start: int, end: int) -> list[str]:
-    """Judges the windows from `start` to before `end`. Returns the sites with judged windows behind them whose state in
-    front is another now."""
+def _evaluate(rows: Rows, rule: Rule, series: Mapping[str, Series], start: int, end: int) -> list[str]:
+    """Evaluates the windows from `start` to before `end`. Returns the sites whose state at `end` has changed, and that
+    have evaluated windows from there on."""
     skip = rule.of - 1
     first = start - skip
     firsts = {site: one.start for site, one in series.items()}
     values, history = figures_of(rows, rule, firsts, first, end)
-    states = judging.judged(rule, values, history)
-    before = np.array([judging.fires_at(one.edges, start - 1) for one in series.values()])
-    firing = judging.firing(rule, states, before, skip)
+    states = evaluation.evaluated(rule, values, history)
+    before = np.array([evaluation.fires_at(one.edges, start - 1) for one in series.values()])
+    firing = evaluation.firing(rule, states, before, skip)
     changed = []
     for row, (site, one) in enumerate(series.items()):
-        was, now = judging.fires_at(one.edges, end - 1), bool(firing[row, -1])
-        new = [start + edge for edge in judging.edges(firing[row], bool(before[row]))]
-        one.edges = judging.spliced(one.edges, one.known, start, end, new)
+        was, now = evaluation.fires_at(one.edges, end - 1), bool(firing[row, -1])
+        new = [start + edge for edge in evaluation.edges(firing[row], bool(before[row]))]
+        one.edges = evaluation.spliced(one.edges, one.known, start, end, new)
         one.seen |= {w: (float(values[row, w - first]), float(states.bound[row, w - first])) for w in new}
         if end < one.known and was != now:
             changed.append(site)

@@ -1,4 +1,4 @@
-"""Judges alert rules as windows pass, and delivers what is due."""
+"""Evaluates alert rules as windows pass, and delivers what is due."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import time
 from tidemark.figures.alert_rules import window_of
 from tidemark.home import Home
 from tidemark.operate.alerts.delivery import Delivery
-from tidemark.operate.alerts.judge import Judge
+from tidemark.operate.alerts.evaluator import Evaluator
 from tidemark.operate.moment import Moment, Moments
 
-# Late lines are judged at least so often, windows as soon as they have passed.
+# Late lines are evaluated at least so often, windows as soon as they have passed.
 _LATE_SECONDS = 30.0
-# A judgement of many windows is followed by a pause of so many times its duration.
+# An evaluation of many windows is followed by a pause of this multiple of its duration.
 _PAUSES = 10
 
 
 class Watch:
-    """The state of judging and delivering in one process."""
+    """The state of evaluating and delivering in one process."""
 
     def __init__(self, home: Home) -> None:
         self._settings = home.settings
-        self._judge = Judge(home.settings, home.store, home.graph.by_name)
+        self._evaluator = Evaluator(home.settings, home.store, home.graph.by_name)
         self._moments = Moments(home)
         self._delivery = Delivery(home.settings, home.store)
         self._passed: dict[tuple[str, str], int] = {}
         self._next = 0.0
 
     def look(self) -> str:
-        """Judges what has passed since the last call, and delivers what is due. Returns why messages still wait, empty
-        if none does.
+        """Evaluates windows that have passed since the last call, and delivers what is due. Returns why messages
+        wait; empty if none does.
 
         Raises KafkaError and TableError.
         """
         moment = self._moments.look()
         if moment is not None and (self._has_passed(moment) or time.monotonic() >= self._next):
             started = time.monotonic()
-            self._judge.judge(moment)
+            self._evaluator.evaluate(moment)
             took = time.monotonic() - started
             self._next = time.monotonic() + max(_LATE_SECONDS, _PAUSES * took)
         return self._delivery.deliver()

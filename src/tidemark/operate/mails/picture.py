@@ -23,30 +23,36 @@ _QUIET, _TEXT = "#8a96a3", "#76828f"
 _ERRORS = {"status_4xx": "4xx", "status_5xx": "5xx"}
 
 
-def pictures(found: Digest) -> dict[str, bytes]:
+def pictures(digest: Digest) -> dict[str, bytes]:
     """PNG by file name: visitors over time, and failed requests if there are any. Raises PlatformError without the
     library."""
-    if found.is_empty:
+    if digest.is_empty:
         return {}
-    specs = {"visitors.png": _spec(found, {"visitors": "Visitors"}, "Visitors", "line")}
-    if found.over_time[list(_ERRORS)].to_numpy().any():
-        specs["errors.png"] = _spec(found, _ERRORS, "Failed requests", "bar")
+    specs = {"visitors.png": _spec(digest, {"visitors": "Visitors"}, "Visitors", "line")}
+    if digest.over_time[list(_ERRORS)].to_numpy().any():
+        specs["errors.png"] = _spec(digest, _ERRORS, "Failed requests", "bar")
     return {name: _png(spec) for name, spec in specs.items()}
 
 
-def _spec(found: Digest, names: dict[str, str], unit: str, kind: Kind) -> dict[str, Any]:
+def _spec(digest: Digest, names: dict[str, str], unit: str, kind: Kind) -> dict[str, Any]:
     """The dashboard's chart of columns of `over_time`; of a line, with the period before."""
-    period = found.period
+    period = digest.period
     series = list(names.values())
     before = None
-    if kind == "line" and len(found.before):
-        moved = found.before["bin"] + (period.start - period.before.start)
-        before = _long(found.before.assign(bin=moved), names, period.zone)
+    if kind == "line" and len(digest.before):
+        moved = digest.before["bin"] + (period.start - period.before.start)
+        before = _long(digest.before.assign(bin=moved), names, period.zone)
     return timespec.spec(
-        _long(found.over_time, names, period.zone), Paint(tuple(_COLORS[name] for name in series), _QUIET, "none"),
-        zone=period.zone, unit=unit, series=series, kind=kind, height=HEIGHT, bin_seconds=BINS[period.every],
+        _long(digest.over_time, names, period.zone),
+        Paint(tuple(_COLORS[name] for name in series), _QUIET, "none"),
+        zone=period.zone,
+        unit=unit,
+        series=series,
+        kind=kind,
+        height=HEIGHT,
+        bin_seconds=BINS[period.every],
         before=before,
-    )  # fmt: skip
+    )
 
 
 def _long(frame: pd.DataFrame, names: dict[str, str], zone: str) -> pd.DataFrame:

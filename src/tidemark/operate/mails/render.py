@@ -32,18 +32,18 @@ _HEADINGS = {"visitors.png": "Visitors", "errors.png": "Failed requests"}
 
 
 def html(
-    found: Digest, pictures: Mapping[str, str], base: str = "", *, repeated: bool = False, name: str = ""
+    digest: Digest, pictures: Mapping[str, str], base: str = "", *, repeated: bool = False, name: str = ""
 ) -> str:
     """The HTML of a report. `pictures`: addresses by file name, such as cid: ones. `base`: the dashboard's address.
     `repeated`: it may have been sent before. `name`: that of its settings."""
-    links = Links(base, found)
-    body = "\n".join(_body(found, pictures, links, repeated=repeated, name=name))
+    links = Links(base, digest)
+    body = "\n".join(_body(digest, pictures, links, repeated=repeated, name=name))
     page, card = (f'class="{each}" style="background:{_LIGHT[each]}' for each in ("page", "card"))
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><meta name="supported-color-schemes" content="light dark">
-<title>{escape(words.title(found))}</title>
+<title>{escape(words.title(digest))}</title>
 <style>{_style()}</style></head>
 <body {page};margin:0;padding:0">
 <table {_LAYOUT} width="100%" {page}"><tr><td align="center" style="padding:16px 8px">
@@ -67,27 +67,27 @@ def _style() -> str:
 
 
 def _body(
-    found: Digest, pictures: Mapping[str, str], links: Links, *, repeated: bool, name: str
+    digest: Digest, pictures: Mapping[str, str], links: Links, *, repeated: bool, name: str
 ) -> Iterator[str]:
-    zone = found.period.zone
-    yield f'<h1 style="font-size:21px;line-height:1.25;margin:0 0 4px">{escape(words.title(found))}</h1>'
-    yield _quiet(words.compared(found))
+    zone = digest.period.zone
+    yield f'<h1 style="font-size:21px;line-height:1.25;margin:0 0 4px">{escape(words.title(digest))}</h1>'
+    yield _quiet(words.compared(digest))
     if repeated:
         yield _box([words.REPEATED])
-    if len(found.began):
+    if len(digest.began):
         yield _heading("Began in this period")
-        yield _box([words.alert(row, zone) for row in found.began.itertuples()], links.to("alerts"))
-    if found.is_empty:
+        yield _box([words.alert(row, zone) for row in digest.began.itertuples()], links.to("alerts"))
+    if digest.is_empty:
         yield _box([words.EMPTY])
     else:
-        yield '<div style="font-size:0;margin:14px 0 4px">' + "".join(map(_tile, found.figures)) + "</div>"
+        yield '<div style="font-size:0;margin:14px 0 4px">' + "".join(map(_tile, digest.figures)) + "</div>"
         for file, address in pictures.items():
             yield _heading(_HEADINGS[file])
             yield f'<img src="{escape(address)}" alt="{escape(_ALT[file])}" style="{_IMAGE}">'
-        for why in found.moved:
+        for why in digest.moved:
             yield _heading(f"What moved most: {why.name} {words.change(why.change)}")
             yield _table([(*words.moved(row), "", links.to("", *filters)) for row, filters in why.each()])
-        for heading, rows in found.lists.items():
+        for heading, rows in digest.lists.items():
             if rows:
                 yield _heading(heading)
                 yield _table(
@@ -96,13 +96,13 @@ def _body(
                         for row in rows
                     ]
                 )
-    if len(found.notes):
+    if len(digest.notes):
         yield _heading("Notes")
-        yield _box([words.note(row, zone) for row in found.notes.itertuples()], plain=True)
+        yield _box([words.note(row, zone) for row in digest.notes.itertuples()], plain=True)
     if address := links.to():
         yield f'<p style="margin:22px 0 4px">{_link(address, "Open the dashboard", "font-weight:600")}</p>'
     sent = [f"Sent by the report {name} of tidemark.toml."] if name else []
-    yield _quiet(" ".join((*words.about(found), *sent)), top=True)
+    yield _quiet(" ".join((*words.about(digest), *sent)), top=True)
 
 
 def _tile(figure: Figure) -> str:
@@ -170,44 +170,44 @@ def _table(rows: Sequence[tuple[str, str, str, str]]) -> str:
     )
 
 
-def text(found: Digest, base: str = "", *, repeated: bool = False, name: str = "") -> str:
+def text(digest: Digest, base: str = "", *, repeated: bool = False, name: str = "") -> str:
     """The same as plain text, for mail programs without HTML, and for chats."""
-    return "\n".join(_lines(found, Links(base, found), repeated=repeated, name=name)) + "\n"
+    return "\n".join(_lines(digest, Links(base, digest), repeated=repeated, name=name)) + "\n"
 
 
-def _lines(found: Digest, links: Links, *, repeated: bool, name: str) -> Iterator[str]:
-    zone = found.period.zone
-    yield words.title(found)
-    yield words.compared(found)
+def _lines(digest: Digest, links: Links, *, repeated: bool, name: str) -> Iterator[str]:
+    zone = digest.period.zone
+    yield words.title(digest)
+    yield words.compared(digest)
     if repeated:
         yield f"\n{words.REPEATED}"
-    if len(found.began):
+    if len(digest.began):
         yield "\nBegan in this period"
-        for alert in found.began.itertuples():
+        for alert in digest.began.itertuples():
             yield from wrap(words.alert(alert, zone), 76, initial_indent="  ", subsequent_indent="    ")
-    if found.is_empty:
+    if digest.is_empty:
         yield f"\n{words.EMPTY}"
     else:
         yield ""
-        for figure in found.figures:
+        for figure in digest.figures:
             yield f"  {figure.name:<20}{words.value(figure):>12}  {words.change(figure.change, figure.kind)}".rstrip()
-        for why in found.moved:
+        for why in digest.moved:
             yield f"\nWhat moved most: {why.name} {words.change(why.change)}"
             for row, _ in why.each():
                 what, how = words.moved(row)
                 yield f"  {what}: {how}"
-        for heading, rows in found.lists.items():
+        for heading, rows in digest.lists.items():
             if rows:
                 yield f"\n{heading}"
                 width = max(len(words.label(heading, row)) for row in rows)
                 for row in rows:
                     yield f"  {words.label(heading, row):<{width}}{row.count:>10,}  {words.change(row.change)}".rstrip()
-    if len(found.notes):
+    if len(digest.notes):
         yield "\nNotes"
-        for noted in found.notes.itertuples():
+        for noted in digest.notes.itertuples():
             yield from wrap(words.note(noted, zone), 76, initial_indent="  ", subsequent_indent="    ")
     if address := links.to():
         yield f"\nDashboard: {address}"
     sent = [f"Sent by the report {name} of tidemark.toml."] if name else []
     yield ""
-    yield from wrap(" ".join((*words.about(found), *sent)), 78)
+    yield from wrap(" ".join((*words.about(digest), *sent)), 78)

@@ -72,13 +72,13 @@ def mail_of(
             f"report {name}: there is no site {mailing.site!r}",
             f"There are: {', '.join(sorted(known)[:20])}." if known else "No line has arrived yet.",
         )
-    found = digest.digest(rows, mailing.site, period, mailing.filters, declared(settings.home))
-    pictures = picture.pictures(found)
+    contents = digest.digest(rows, mailing.site, period, mailing.filters, declared(settings.home))
+    pictures = picture.pictures(contents)
     base = settings.dashboard.url
     return Mail(
-        words.title(found),
-        render.text(found, base, repeated=repeated, name=name),
-        render.html(found, {each: f"cid:{each}" for each in pictures}, base, repeated=repeated, name=name),
+        words.title(contents),
+        render.text(contents, base, repeated=repeated, name=name),
+        render.html(contents, {each: f"cid:{each}" for each in pictures}, base, repeated=repeated, name=name),
         pictures,
     )
 
@@ -106,16 +106,32 @@ def _send_email(plugin: Any, mail: Mail) -> bool:
         for name, png in mail.pictures.items()
     ]
     prepared = plugin.prepare_emails(
-        mail.title, mail.html, plugin.from_addr, plugin.targets, plugin.cc, plugin.bcc, plugin.reply_to,
-        plugin.smtp_host, attach=attached, headers={"X-Application": "Tidemark", **plugin.headers},
-        names=plugin.names, pgp=plugin.pgp, pgp_mode=plugin.pgp_mode, inline=True, tzinfo=plugin.tzinfo,
-    )  # fmt: skip
+        mail.title,
+        mail.html,
+        plugin.from_addr,
+        plugin.targets,
+        plugin.cc,
+        plugin.bcc,
+        plugin.reply_to,
+        plugin.smtp_host,
+        attach=attached,
+        headers={"X-Application": "Tidemark", **plugin.headers},
+        names=plugin.names,
+        pgp=plugin.pgp,
+        pgp_mode=plugin.pgp_mode,
+        inline=True,
+        tzinfo=plugin.tzinfo,
+    )
     try:
         with AppriseSMTPController(
-            host=plugin.smtp_host, port=plugin.port, secure_mode=plugin.secure_mode, user=plugin.user,
-            password=plugin.password, verify_certificate=plugin.verify_certificate,
+            host=plugin.smtp_host,
+            port=plugin.port,
+            secure_mode=plugin.secure_mode,
+            user=plugin.user,
+            password=plugin.password,
+            verify_certificate=plugin.verify_certificate,
             socket_connect_timeout=plugin.socket_connect_timeout,
-        ) as smtp:  # fmt: skip
+        ) as smtp:
             taken = [
                 smtp.sendmail(plugin.from_addr[1], each.to_addrs, _with_text(each.body, mail.text))
                 for each in prepared
@@ -127,10 +143,10 @@ def _send_email(plugin: Any, mail: Mail) -> bool:
 
 def _with_text(message: str, text: str) -> str:
     """The message with another plain text beside its HTML; an encrypted one has none."""
-    found = email.message_from_string(message)
-    for part in found.walk():
+    mail = email.message_from_string(message)
+    for part in mail.walk():
         if part.get_content_type() == "text/plain" and not part.get_filename():
             del part["Content-Transfer-Encoding"]
             part.set_payload(text, "utf-8")
             break
-    return found.as_string()
+    return mail.as_string()

@@ -17,8 +17,7 @@ from tidemark.figures.text import shown
 REPEATED = "This report may have reached you before: Tidemark stopped while it was being sent."
 EMPTY = "No request arrived in this period."
 _LONGEST = 60
-_EVERY = {"day": "day", "week": "week", "month": "month"}
-# Parts of official names that are left out; some names are only told apart by them.
+# Parts of official names that are left out, unless two names differ only by them.
 _OFFICIAL = re.compile(r"(?<!^Korea)(?<!^Congo)(?:,.*| \(.*| of (?:America|Great Britain).*)$")
 
 
@@ -33,7 +32,7 @@ class Links:
         if not self.base:
             return ""
         period = self.digest.period
-        asked = {
+        parameters = {
             "site": self.digest.site or "All sites",
             "range": "custom",
             "times": "UTC",
@@ -41,27 +40,27 @@ class Links:
             "until": f"{period.end:%Y-%m-%dT%H:%M}",
             "filter": dict.fromkeys((*self.digest.filters, *filters)),
         }
-        return f"{self.base.rstrip('/')}/{page}?{urlencode(asked, doseq=True)}"
+        return f"{self.base.rstrip('/')}/{page}?{urlencode(parameters, doseq=True)}"
 
 
-def title(found: Digest) -> str:
+def title(digest: Digest) -> str:
     """Such as: shop: 16 to 22 November 2026."""
-    return f"{shown(found.site) or 'All sites'}: {found.period}"
+    return f"{shown(digest.site) or 'All sites'}: {digest.period}"
 
 
-def compared(found: Digest) -> str:
-    """What changes refer to."""
-    every = found.period.every
-    if found.compared is None:
+def compared(digest: Digest) -> str:
+    """The period that changes refer to."""
+    every = digest.period.every
+    if digest.compared is None:
         return f"There is no complete {every} before to compare with."
-    return f"Changes are from the {every} before, {found.compared}."
+    return f"Changes are from the {every} before, {digest.compared}."
 
 
-def about(found: Digest) -> list[str]:
+def about(digest: Digest) -> list[str]:
     """Small print."""
-    filters = [f"Only requests with {' and '.join(map(shown, found.filters))}."] if found.filters else []
-    zone = f"Days begin at midnight, {found.period.zone}."
-    newest = [] if found.newest is None else [f"Newest line: {stamp(found.newest, found.period.zone)}."]
+    filters = [f"Only requests with {' and '.join(map(shown, digest.filters))}."] if digest.filters else []
+    zone = f"Days begin at midnight, {digest.period.zone}."
+    newest = [] if digest.newest is None else [f"Newest line: {stamp(digest.newest, digest.period.zone)}."]
     return [*filters, zone, *newest]
 
 
@@ -77,13 +76,13 @@ def value(figure: Figure) -> str:
     return f"{now:,.0f}"
 
 
-def change(found: Change, kind: str = "count") -> str:
+def change(change_of: Change, kind: str = "count") -> str:
     """A change as text: of a share in points, of other figures in percent; empty without one."""
     if kind == "share":
-        if found.now is None or found.before is None:
+        if change_of.now is None or change_of.before is None:
             return ""
-        return f"{100 * (found.now - found.before):+.1f} points"
-    return found.short
+        return f"{100 * (change_of.now - change_of.before):+.1f} points"
+    return change_of.short
 
 
 def label(heading: str, row: Row) -> str:
@@ -93,7 +92,7 @@ def label(heading: str, row: Row) -> str:
 
 
 def moved(row: Any) -> tuple[str, str]:
-    """What a row of an explanation is, and how it moved."""
+    """The value of a row of an explanation, and its change."""
     text = country(row.value) if row.dimension == "country" else shown(row.value)
     named = clipped_label(text or MISSING[row.dimension])
     return f"{row.dimension} {named}", f"{row.before:,.0f} → {row.now:,.0f} ({row.change:+,.0f})"
@@ -121,9 +120,9 @@ def country(code: str) -> str:
     """The short English name of a country."""
     import iso3166
 
-    found = iso3166.countries_by_alpha2.get(code)
+    entry = iso3166.countries_by_alpha2.get(code)
     return (
-        "Unknown" if code in ("", "ZZ") else shown(code) if found is None else _OFFICIAL.sub("", found.name)
+        "Unknown" if code in ("", "ZZ") else shown(code) if entry is None else _OFFICIAL.sub("", entry.name)
     )
 
 

@@ -96,7 +96,7 @@ class Facts:
         return float((last or 0) / median(before)) if len(before) >= _LEAST_DAYS else None
 
     def proxied(self, table: Table, newest: datetime) -> list[str]:
-        """The sites for whose clients a proxy stands, as `tidemark.operate.quality.proxies.proxied`."""
+        """The sites whose clients are hidden by a proxy, as `tidemark.operate.quality.proxies.proxied`."""
         return proxied(self._store, table, self._at.versions[table.name], newest)
 
     def unexpected(self, table: Table, since: datetime | None, *, with_key: bool) -> dict[str, int]:

@@ -14,11 +14,15 @@ def lines(results: Sequence[dict[str, Any]]) -> list[str]:
     """Rows of quality.results as an aligned table, failed ones last, and a summary."""
     cells = [
         (
-            r["table"], r["expectation"], r["severity"], "yes" if r["success"] else "NO",
-            "?" if r["unexpected_count"] is None else f"{r['unexpected_count']:,}", r["observed_value"],
+            r["table"],
+            r["expectation"],
+            r["severity"],
+            "yes" if r["success"] else "NO",
+            "?" if r["unexpected_count"] is None else f"{r['unexpected_count']:,}",
+            r["observed_value"],
         )
         for r in sorted(results, key=lambda r: not r["success"])
-    ]  # fmt: skip
+    ]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
     failed = sum(not r["success"] for r in results)
     return [

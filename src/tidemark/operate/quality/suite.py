@@ -26,7 +26,7 @@ USUAL_VOLUME = (0.25, 4.0)
 
 
 def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
-    """What must hold for the rows of `table`: its expectations, and its key.
+    """The checks for the rows of `table`: its expectations, and its key.
 
     Each has its name and column in `meta` and its words in `notes`.
     """
@@ -37,11 +37,15 @@ def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
     measures = row_measures(table, with_key=with_key)
     expectations = [
         ExpectNoneUnexpected(
-            rule=name, counted=measures[name].sql, about=about, severity=FailureSeverity(severity),
-            notes=about, meta=_meta(name, on),
+            rule=name,
+            counted=measures[name].sql,
+            about=about,
+            severity=FailureSeverity(severity),
+            notes=about,
+            meta=_meta(name, on),
         )
         for name, on, about, severity in rules
-    ]  # fmt: skip
+    ]
     return gx.ExpectationSuite(name=rows_name(table, with_key), expectations=expectations)
 
 
@@ -54,38 +58,47 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
         limit = upkeep.freshness_limit_seconds
         suites.append(
             ExpectColumnMaxToBeBetween(
-                column="age_seconds", max_value=limit, severity=FailureSeverity.WARNING,
+                column="age_seconds",
+                max_value=limit,
+                severity=FailureSeverity.WARNING,
                 notes=f"The newest row is at most {limit:g} s old.",
                 meta=_meta("fresh", table.clock, "age_seconds"),
             )
-        )  # fmt: skip
+        )
     if table.accounted:
         suites.append(
             ExpectColumnPairValuesToBeEqual(
-                column_A="rows", column_B="accounted", severity=FailureSeverity.CRITICAL,
+                column_A="rows",
+                column_B="accounted",
+                severity=FailureSeverity.CRITICAL,
                 notes=f"The table has as many rows as quality.accounts says: {table.accounted}.",
                 meta=_meta("rows_accounted_for", "", "rows", "accounted"),
             )
-        )  # fmt: skip
+        )
     if table.volume:
         low, high = USUAL_VOLUME
         suites.append(
             ExpectColumnMaxToBeBetween(
-                column="of_usual", min_value=low, max_value=high, severity=FailureSeverity.WARNING,
+                column="of_usual",
+                min_value=low,
+                max_value=high,
+                severity=FailureSeverity.WARNING,
                 notes=f"The last hour's {table.volume} are {low:g} to {high:g} times those of the same hour"
                 " on the days before.",
                 meta=_meta("usual_volume", table.volume, "of_usual"),
             )
-        )  # fmt: skip
+        )
     if table.clients:
         suites.append(
             ExpectColumnMaxToBeBetween(
-                column="proxied", max_value=0, severity=FailureSeverity.WARNING,
+                column="proxied",
+                max_value=0,
+                severity=FailureSeverity.WARNING,
                 notes="No private address or CDN has more than half of a site's requests. Else a proxy stands for your"
                 " visitors: log X-Forwarded-For, and name your own proxies in `trusted_proxies`.",
                 meta=_meta("no_proxy", table.clients, "proxied", "sites"),
             )
-        )  # fmt: skip
+        )
     return [
         gx.ExpectationSuite(name=f"{table.name}.{expectation.meta['rule']}", expectations=[expectation])
         for expectation in suites

@@ -79,11 +79,12 @@ class Validation:
             {
                 "class_name": "SiteBuilder",
                 "store_backend": {
-                    "class_name": "TupleFilesystemStoreBackend", "base_directory": str(directory)
+                    "class_name": "TupleFilesystemStoreBackend",
+                    "base_directory": str(directory),
                 },
                 "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
             },
-        )  # fmt: skip
+        )
         self._context.build_data_docs(site_names=["tidemark"])
         return make_offline(directory)
 
@@ -137,8 +138,10 @@ def _error(result: Any) -> str:
 
 def _observed(facts: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {value:,.2f}" if isinstance(value, float)
-        else f"{name} {value}" if isinstance(value, str)
+        f"{name.replace('_', ' ')} {value:,.2f}"
+        if isinstance(value, float)
+        else f"{name} {value}"
+        if isinstance(value, str)
         else f"{name} {value:,}"
         for name, value in facts.items()
-    )  # fmt: skip
+    )

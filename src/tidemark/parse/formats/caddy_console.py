@@ -23,7 +23,7 @@ _LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
 
 @dataclass(frozen=True)
 class Console(Format):
-    """The object is one of `caddy_json` without the time, which stands in front."""
+    """The object is one of `caddy_json` without the time, which comes first."""
 
     def may_be(self, text: pa.Array) -> Flags:
         return flags_of(pc.match_substring_regex(text, _BEGIN))

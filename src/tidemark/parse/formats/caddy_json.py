@@ -19,7 +19,7 @@ FORMAT = JsonFormat(
     marks=("request.uri",),
     unless=NO_ERRORS,
     keys={
-        # `client_ip` is `remote_ip` unless Caddy was told which proxies to trust.
+        # `client_ip` is `remote_ip` unless Caddy has trusted proxies configured.
         "client_ip": ("request.client_ip", "request.remote_ip", "request.remote_addr"),
         "remote_user": ("user_id",),
         "time": ("ts", "time", "timestamp"),

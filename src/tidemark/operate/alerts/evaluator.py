@@ -1,7 +1,8 @@
-"""Judges every alert rule, and keeps quality.alerts and quality.alert_rules.
+"""Evaluates every alert rule, and keeps quality.alerts and quality.alert_rules.
 
-What fires is a function of the tables, so windows may be judged again at any time. Those are judged that have ended
-since the last judgement or whose lines have changed, and all of them after a rebuild or a change of the rule.
+What fires is a function of the tables, so a window can be evaluated again at any time. Each evaluation covers the
+windows that have ended since the last one and those whose lines have changed. A rebuild or a change of the rule
+evaluates all windows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidemark.operate.alerts.record import (
     edges_of,
     rows_of,
 )
-from tidemark.operate.alerts.series import Range, Series, affected, judge, runs
+from tidemark.operate.alerts.series import Range, Series, affected, evaluate, runs
 from tidemark.operate.moment import Moment
 from tidemark.settings import Settings
 from tidemark.stream import swap
@@ -43,22 +44,22 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Judge:
-    """Judges the rules of the settings. `tables`: gold.traffic, by name."""
+class Evaluator:
+    """Evaluates the rules of the settings. `tables`: gold.traffic, by name."""
 
     settings: Settings
     store: Store
     tables: Mapping[str, Table]
 
-    def judge(self, moment: Moment) -> list[Alert]:
-        """Judges what the moment allows, writes both tables, and returns the alerts that changed.
+    def evaluate(self, moment: Moment) -> list[Alert]:
+        """Evaluates what the moment allows, writes both tables, and returns the alerts that changed.
 
         Raises TableError for a table that cannot be read or written.
         """
         standing = {(row["rule"], row["site"]): row for row in self.store.read(ALERT_RULES).to_pylist()}
         swaps = self.store.committed(self.tables[_TRAFFIC], swap.WRITER)
         changes = self._changes([row for row in standing.values() if row["swap"] == swaps])
-        # Each judgement asks for other windows, so no union is kept.
+        # Each evaluation asks for other windows, so no union is kept.
         rows = Direct(self.store.reader, UnionCache(limit=0))
         changed: list[Alert] = []
         rules: list[Row] = []
@@ -68,7 +69,7 @@ class Judge:
             for site, one in series.items():
                 if one.known > one.start:
                     one.edges = edges_of(alerts[site], rule.seconds)
-            judge(rows, rule, series, todo)
+            evaluate(rows, rule, series, todo)
             for site, one in series.items():
                 changed += changed_alerts(name, rule, site, one, alerts[site], moment.time)
                 rules.append(_rule_row(name, rule, site, one, moment.time, swaps))
@@ -82,7 +83,7 @@ class Judge:
         series: Mapping[str, Series],
         todo: Mapping[str, Sequence[Range]],
     ) -> dict[str, list[Alert]]:
-        """The rule's alerts by site, but those that had ended before the first window to judge."""
+        """The rule's alerts by site, except those that had ended before the first window to evaluate."""
         alerts: dict[str, list[Alert]] = defaultdict(list)
         where: Where = [[("rule", "=", name)]]
         if all(one.known > one.start for one in series.values()):
@@ -100,7 +101,7 @@ class Judge:
         return alerts
 
     def _changes(self, standing: Collection[Row]) -> _Changes:
-        """The minutes of gold.traffic that changed since the oldest of these judgements."""
+        """The minutes of gold.traffic that changed since the oldest of these evaluations."""
         since = min((row["seen_at"] for row in standing), default=None)
         columns = ["site", "window_start", "updated_at"]
         table = self.tables[_TRAFFIC]
@@ -117,7 +118,7 @@ class Judge:
             for each in standing
             if each[0] not in self.settings.alerts
         ]
-        # The alerts first: what is not written of the rules is judged again.
+        # The alerts first: rules whose row is not written are evaluated again.
         for table, rows, deleted in (
             (ALERTS, rows_of(alerts), None),
             (ALERT_RULES, pa.Table.from_pylist(list(rules), ALERT_RULES.arrow_schema), gone),
@@ -147,7 +148,7 @@ class _Changes:
 
 
 def _of_rule(standing: Mapping[tuple[str, str], Row], name: str, rule: Rule, swaps: int) -> dict[str, Row]:
-    """The rows of the last judgement by site, of those that still hold."""
+    """The rows of the last evaluation by site, of those that still hold."""
     return {
         site: row
         for (each, site), row in standing.items()
@@ -158,7 +159,7 @@ def _of_rule(standing: Mapping[tuple[str, str], Row], name: str, rule: Rule, swa
 def _planned(
     rule: Rule, moment: Moment, standing: Mapping[str, Row], changes: _Changes
 ) -> tuple[dict[str, Series], dict[str, list[Range]]]:
-    """The series and the ranges of windows to judge of each site with some, as of the moment."""
+    """The series and the ranges of windows to evaluate of each site with some, as of the moment."""
     series, todo = {}, {}
     for site, span in moment.sites.items():
         if rule.site not in ("", site):

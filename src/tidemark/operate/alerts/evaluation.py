@@ -1,7 +1,7 @@
-"""Judges windows of a figure by a rule. Pure functions over arrays whose last axis is consecutive windows.
+"""Evaluates windows of a figure by a rule. Pure functions over arrays whose last axis is consecutive windows.
 
-A value is NaN where the figure is undefined, such as a share without requests. A window that cannot be judged neither
-breaches a rule nor obeys it.
+A value is NaN where the figure is undefined, such as a share without requests. A window that cannot be evaluated
+neither breaches a rule nor obeys it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tidemark.figures.rules import Numbers, bounds
 
 
 @dataclass(frozen=True)
-class Judged:
-    """By window: whether it `breaches` the rule or `obeys` it (neither if it is not judged), and the `bound` that
+class Evaluation:
+    """By window: whether it `breaches` the rule or `obeys` it (neither if it is not evaluated), and the `bound` that
     decides: the one that it breaches, else the nearest."""
 
     breaches: Numbers
@@ -26,22 +26,24 @@ class Judged:
     bound: Numbers
 
 
-def judged(rule: Rule, values: Numbers, history: Numbers | None = None) -> Judged:
-    """Judges windows by their `values`. `history`: the values of the same windows of the weeks before, as of
+def evaluated(rule: Rule, values: Numbers, history: Numbers | None = None) -> Evaluation:
+    """Evaluates windows by their `values`. `history`: the values of the same windows of the weeks before, as of
     `tidemark.figures.rules.series`."""
     lower, upper = bounds(rule, values, history)
     known = np.isfinite(values) & (np.isfinite(lower) | np.isfinite(upper))
     with np.errstate(invalid="ignore"):
         breaches = known & ((values < lower) | (values > upper))
         nearer_lower = np.where(breaches, values < lower, np.abs(values - lower) < np.abs(values - upper))
-    return Judged(breaches, known & ~breaches, np.where(known, np.where(nearer_lower, lower, upper), np.nan))
+    return Evaluation(
+        breaches, known & ~breaches, np.where(known, np.where(nearer_lower, lower, upper), np.nan)
+    )
 
 
-def firing(rule: Rule, judged: Judged, before: Numbers, skip: int = 0) -> Numbers:
+def firing(rule: Rule, windows: Evaluation, before: Numbers, skip: int = 0) -> Numbers:
     """Whether the alert fires at each window but the first `skip`: from the window on at which `breaches` of the last
     `of` windows breach the rule, until as many of the last `of` obey it. `before`: whether it fires in front of
     them."""
-    counts = (_of_last(rule.of, each)[..., skip:] for each in (judged.breaches, judged.obeys))
+    counts = (_of_last(rule.of, each)[..., skip:] for each in (windows.breaches, windows.obeys))
     bad, good = (count >= rule.breaches for count in counts)
     decided = bad | good
     last = np.maximum.accumulate(np.where(decided, np.arange(decided.shape[-1]), -1), axis=-1)
@@ -65,8 +67,8 @@ def edges(firing: Numbers, before: bool) -> list[int]:
 
 
 def spliced(old: Sequence[int], known: int, start: int, end: int, new: Sequence[int]) -> list[int]:
-    """The edges of a series of which the windows before `known` are judged and those from `start` to before `end` are
-    judged again, with the edges `new` among them. What follows is as before."""
+    """The edges of a series after its windows from `start` to before `end` were evaluated again, which resulted in the
+    edges `new`. The windows before `known` were evaluated before; edges outside of the range do not change."""
     kept = [*(edge for edge in old if edge < start), *new]
     if end < known and len(kept) % 2 != sum(edge <= end for edge in old) % 2:
         kept.append(end)

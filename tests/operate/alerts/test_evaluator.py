@@ -30,30 +30,30 @@ def test_an_alert_fires_when_its_window_has_passed_and_ends_with_the_next_one_th
 ) -> None:
     scene = Scene.of(home, errors=ERRORS)
     scene.add(Line(0), Line(1, status=503), Line(4))
-    assert scene.judge() == []  # the window is still open
+    assert scene.evaluate() == []  # the window is still open
 
     scene.add(Line(5))
-    [alert] = scene.judge()
+    [alert] = scene.evaluate()
     assert scene.states() == [("firing", 0, None)]
     assert (alert.value, alert.bound, alert.site) == (pytest.approx(1 / 3), 0.1, "shop")
     assert alert.definition == ERRORS.definition
 
     scene.add(Line(10))
-    assert [each.state for each in scene.judge()] == ["ended"]
+    assert [each.state for each in scene.evaluate()] == ["ended"]
     assert scene.states() == [("ended", 0, 10)]
-    assert scene.judge() == []  # nothing new
+    assert scene.evaluate() == []  # nothing new
 
 
 def test_the_clock_passes_windows_of_a_site_that_sends_nothing(home: Settings) -> None:
     scene = Scene.of(home, silent=Rule("requests", "5m", below=1), errors=ERRORS)
     scene.add(Line(0), Line(1, status=500))
-    scene.judge(minutes=9.9)
+    scene.evaluate(minutes=9.9)
     assert scene.states() == []
-    scene.judge(minutes=10)  # five minutes past the end
+    scene.evaluate(minutes=10)  # five minutes past the end
     assert scene.states() == [("firing", 0, None)]
-    scene.judge(minutes=20)
+    scene.evaluate(minutes=20)
     assert scene.states("silent") == [("firing", 5, None)]
-    # A share without requests is not judged: nothing says that the errors are over.
+    # A share without requests is not evaluated: nothing says that the errors are over.
     assert scene.states("errors") == [("firing", 0, None)]
     standing = {row["rule"]: row["state"] for row in scene.store.read(ALERT_RULES).to_pylist()}
     assert standing == {"silent": "firing", "errors": "firing"}
@@ -62,20 +62,20 @@ def test_the_clock_passes_windows_of_a_site_that_sends_nothing(home: Settings) -
 def test_a_late_line_withdraws_an_alert_or_raises_one(home: Settings) -> None:
     scene = Scene.of(home, errors=ERRORS)
     scene.add(Line(0, status=500), Line(6), Line(11))
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("ended", 0, 10)]
 
     scene.add(*every(0.1, 1, 2))  # late: ten good ones
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("withdrawn", 0, 10)]
 
     scene.add(Line(7, status=500))
-    [raised] = scene.judge()
+    [raised] = scene.evaluate()
     assert raised.late
     assert scene.states() == [("withdrawn", 0, 10), ("firing", 5, None)]
 
     scene.add(*every(0.1, 2, 3, status=500))
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("firing", 0, None), ("withdrawn", 5, None)]
     assert scene.alerts()[0].withdrawn_at is None
 
@@ -84,27 +84,27 @@ def test_messages_are_due_only_about_windows_of_the_last_day(home: Settings) -> 
     scene = Scene.of(home, errors=ERRORS)
     scene.add(Line(0, status=500), Line(6), Line(60, status=500), Line(66), Line(71))
     day = timedelta(days=1)
-    scene.judge(at=NOON + day + timedelta(minutes=30))
+    scene.evaluate(at=NOON + day + timedelta(minutes=30))
     assert [(each.state, each.due) for each in scene.alerts()] == [("ended", False), ("ended", True)]
 
 
-def test_an_alert_that_was_told_is_told_again_when_it_ends_or_is_withdrawn(home: Settings) -> None:
+def test_a_delivered_alert_is_delivered_again_when_it_ends_or_is_withdrawn(home: Settings) -> None:
     scene = Scene.of(home, busy=BUSY)
     now = NOON + timedelta(minutes=10)
     scene.add(*every(1, 0, 5), Line(5))
-    assert [each.due for each in scene.judge(at=now)] == [True]
-    told(scene, now)
+    assert [each.due for each in scene.evaluate(at=now)] == [True]
+    deliver(scene, now)
     scene.add(Line(10))
-    assert [(each.state, each.due) for each in scene.judge(at=now)] == [("ended", True)]
-    told(scene, now)
+    assert [(each.state, each.due) for each in scene.evaluate(at=now)] == [("ended", True)]
+    deliver(scene, now)
     # A late line moves the start of the same alert: nobody is told again.
     scene.add(*every(0.5, -5, 0), Line(-6))
-    scene.judge(at=now)
+    scene.evaluate(at=now)
     assert [(each.state, each.due) for each in scene.alerts()] == [("ended", False), ("withdrawn", False)]
     assert scene.states() == [("ended", -5, 10), ("withdrawn", 0, 10)]
 
 
-def told(scene: Scene, at: datetime) -> None:
+def deliver(scene: Scene, at: datetime) -> None:
     """Records the delivery of what is due."""
     rows = [
         replace(each, due=False, delivered=each.state, delivered_at=at) for each in scene.alerts() if each.due
@@ -113,21 +113,21 @@ def told(scene: Scene, at: datetime) -> None:
     scene.store.upsert(ALERTS, Change(rows_of(rows)), Commit("alerts", number))
 
 
-def test_a_changed_rule_is_judged_over_all_history_and_a_removed_one_no_more(home: Settings) -> None:
+def test_a_changed_rule_is_evaluated_over_all_history_and_a_removed_one_no_more(home: Settings) -> None:
     scene = Scene.of(home, busy=BUSY)
     scene.add(*every(1, 0, 5), *every(2, 5, 11), Line(11))
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("ended", 0, 10)]
     scene.settings = replace(scene.settings, alerts={"busy": replace(BUSY, above=2)})
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("firing", 0, None)]
     # Other windows: the former alert is withdrawn.
     scene.settings = replace(scene.settings, alerts={"busy": replace(BUSY, above=0, window="1h")})
     scene.add(Line(61))
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("firing", 0, None)]
     scene.settings = replace(scene.settings, alerts={})
-    scene.judge()
+    scene.evaluate()
     assert scene.store.read(ALERT_RULES).num_rows == 0
 
 
@@ -138,13 +138,13 @@ def test_the_usual_value_is_that_of_the_same_window_of_the_last_weeks(home: Sett
     for number, count in enumerate((10, 12, 9, 11)):
         scene.add(*every(1, number * week, number * week + count))
     scene.add(*every(1, 4 * week, 4 * week + 40), Line(4 * week + 61), Line(4 * week + 122))
-    scene.judge()
-    # 3 · 1.4826 · 1 above the median 10.5; in the next hour the weeks before have nothing, so it is not judged.
+    scene.evaluate()
+    # 3 · 1.4826 · 1 above the median 10.5; in the next hour the weeks before have nothing, so it is not evaluated.
     assert scene.states() == [("firing", 4 * week, None)]
     assert scene.alerts()[0].bound == pytest.approx(10.5 + 3 * 1.4826)
     # Late lines in earlier weeks change what is usual: the window obeys, and the one of a week before is beyond.
     scene.add(*every(1, 3 * week + 11, 3 * week + 50), *every(1, 2 * week + 9, 2 * week + 41))
-    scene.judge()
+    scene.evaluate()
     assert scene.states() == [("ended", 3 * week, 4 * week + 60), ("withdrawn", 4 * week, None)]
 
 
@@ -183,19 +183,19 @@ def test_what_fires_is_a_function_of_the_lines_in_any_order(home: Settings) -> N
     scene = Scene.of(home, **RULES)
     for start in range(0, len(lines), 100):
         scene.add(*lines[start : start + 100])
-        scene.judge()
-    found = {
+        scene.evaluate()
+    actual = {
         (each.rule, each.site, each.window_start, each.ended_at)
         for each in scene.alerts()
         if each.state != "withdrawn"
     }
-    assert found == {alert for name, rule in RULES.items() for alert in recounted(name, rule, lines)}
-    assert {rule for rule, *_ in found} == set(RULES)
+    assert actual == {alert for name, rule in RULES.items() for alert in recounted(name, rule, lines)}
+    assert {rule for rule, *_ in actual} == set(RULES)
 
 
 def recounted(name: str, rule: Rule, lines: list[Line]) -> list[tuple[str, str, datetime, datetime | None]]:
     """The alerts of a rule by the contract, window by window."""
-    found = []
+    result = []
     width = timedelta(seconds=rule.seconds)
     for site in {line.site for line in lines} if not rule.site else {rule.site}:
         own = [line for line in lines if line.site == site]
@@ -215,10 +215,10 @@ def recounted(name: str, rule: Rule, lines: list[Line]) -> list[tuple[str, str, 
             if fires and not was:
                 start = time
             elif was and not fires:
-                found.append((name, site, start, time + width))
+                result.append((name, site, start, time + width))
         if fires:
-            found.append((name, site, start, None))
-    return found
+            result.append((name, site, start, None))
+    return result
 
 
 def _passes(line: Line, condition: str) -> bool:
@@ -233,17 +233,17 @@ def _passes(line: Line, condition: str) -> bool:
 def _verdict(rule: Rule, by_window: dict[int, list[Line]], window: int, first: int) -> str:
     value = _value(rule, by_window.get(window, []))
     if value is None:
-        return "not judged"
+        return "not evaluated"
     low, high = rule.below, rule.above
     if rule.deviation is not None:
         earlier = [window - n * 7 * 86_400 // rule.seconds for n in range(1, 5)]
         weeks = [v for w in earlier if w >= first and (v := _value(rule, by_window.get(w, []))) is not None]
         if len(weeks) < 3:
-            return "not judged"
+            return "not evaluated"
         middle = median(weeks)
         spread = median(abs(week - middle) for week in weeks)
         if spread == 0:
-            return "not judged"
+            return "not evaluated"
         distance = rule.deviation * 1.4826 * spread
         low, high = middle - distance, middle + distance
     return "bad" if (low is not None and value < low) or (high is not None and value > high) else "good"

@@ -1,4 +1,4 @@
-"""Alert rules over arrays of windows: thresholds, deviations from the usual, m of n, and what cannot be judged."""
+"""Alert rules over arrays of windows: thresholds, deviations from the usual, m of n, and what cannot be evaluated."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from tidemark.figures.alert_rules import Rule
 from tidemark.figures.rules import MAD_SCALE, usual
-from tidemark.operate.alerts.judging import (
-    Judged,
+from tidemark.operate.alerts.evaluation import (
+    Evaluation,
     edges,
     episodes,
+    evaluated,
     fires_at,
     firing,
-    judged,
     spliced,
 )
 
@@ -27,24 +27,26 @@ def rule(**values: Any) -> Rule:
     return Rule(metric="requests", **values)
 
 
-def verdicts(found: Judged) -> list[str]:
-    return ["breach" if b else "ok" if o else "-" for b, o in zip(found.breaches, found.obeys, strict=True)]
+def verdicts(windows: Evaluation) -> list[str]:
+    return [
+        "breach" if b else "ok" if o else "-" for b, o in zip(windows.breaches, windows.obeys, strict=True)
+    ]
 
 
 def fires(flags: str, before: bool = False, **of: int) -> str:
-    """The states after windows that breach (x), obey (o), or are not judged (-)."""
+    """The states after windows that breach (x), obey (o), or are not evaluated (-)."""
     bad, good = (np.array([c == wanted for c in flags]) for wanted in "xo")
-    found = firing(rule(above=1, **of), Judged(bad, good, np.zeros(len(flags))), np.array(before))
-    return "".join("F" if each else "." for each in found)
+    result = firing(rule(above=1, **of), Evaluation(bad, good, np.zeros(len(flags))), np.array(before))
+    return "".join("F" if each else "." for each in result)
 
 
-def test_a_threshold_is_breached_beyond_it_and_a_value_that_is_not_known_is_not_judged() -> None:
-    found = judged(rule(above=5), np.array([4, 5, 5.1, NAN]))
-    assert verdicts(found) == ["ok", "ok", "breach", "-"]
-    assert found.bound.tolist()[:3] == [5, 5, 5]
-    found = judged(rule(above=5, below=2), np.array([1, 2, 3, 5.1]))
-    assert verdicts(found) == ["breach", "ok", "ok", "breach"]
-    assert found.bound.tolist() == [2, 2, 2, 5]  # the bound that is breached, else the nearest
+def test_a_threshold_is_breached_beyond_it_and_a_value_that_is_not_known_is_not_evaluated() -> None:
+    result = evaluated(rule(above=5), np.array([4, 5, 5.1, NAN]))
+    assert verdicts(result) == ["ok", "ok", "breach", "-"]
+    assert result.bound.tolist()[:3] == [5, 5, 5]
+    result = evaluated(rule(above=5, below=2), np.array([1, 2, 3, 5.1]))
+    assert verdicts(result) == ["breach", "ok", "ok", "breach"]
+    assert result.bound.tolist() == [2, 2, 2, 5]  # the bound that is breached, else the nearest
 
 
 def test_a_deviation_is_measured_from_the_same_window_of_the_last_four_weeks() -> None:
@@ -53,10 +55,10 @@ def test_a_deviation_is_measured_from_the_same_window_of_the_last_four_weeks() -
     distance = 3 * MAD_SCALE * statistics.median(abs(week - middle) for week in weeks)
     values = np.array([middle + distance, middle + distance + 0.001, middle - distance - 0.001, NAN])
     history = np.repeat(np.array(weeks)[:, None], len(values), axis=1)
-    found = judged(rule(deviation=3), values, history)
-    assert verdicts(found) == ["ok", "breach", "breach", "-"]
-    assert found.bound[1] == pytest.approx(middle + distance)
-    assert found.bound[2] == pytest.approx(middle - distance)
+    result = evaluated(rule(deviation=3), values, history)
+    assert verdicts(result) == ["ok", "breach", "breach", "-"]
+    assert result.bound[1] == pytest.approx(middle + distance)
+    assert result.bound[2] == pytest.approx(middle - distance)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,11 @@ def test_a_deviation_is_measured_from_the_same_window_of_the_last_four_weeks() -
         ([NAN] * 4, "-"),
     ],
 )
-def test_without_a_usual_value_nothing_is_judged(weeks: list[float], verdict: str) -> None:
-    found = judged(rule(deviation=2), np.array([500.0]), np.array(weeks)[:, None])
-    assert verdicts(found) == [verdict]
+def test_without_a_usual_value_nothing_is_evaluated(weeks: list[float], verdict: str) -> None:
+    result = evaluated(rule(deviation=2), np.array([500.0]), np.array(weeks)[:, None])
+    assert verdicts(result) == [verdict]
     # Beside it a threshold still is.
-    both = judged(rule(deviation=2, above=400), np.array([500.0]), np.array(weeks)[:, None])
+    both = evaluated(rule(deviation=2, above=400), np.array([500.0]), np.array(weeks)[:, None])
     assert verdicts(both) == ["breach"]
 
 
@@ -95,7 +97,7 @@ def test_the_usual_value_equals_the_statistics_of_the_known_weeks() -> None:
         ("oxxoo", ".FF..", {}),
         ("oxoxxoxoo", "....FFFF.", {"breaches": 3, "of": 4}),
         ("xxxoxoxooo", "..FFFFFFF.", {"breaches": 3, "of": 3}),
-        ("x--o", "FFF.", {}),  # a window that is not judged changes nothing
+        ("x--o", "FFF.", {}),  # a window that is not evaluated changes nothing
         ("x-x-o-o", "..FFFF.", {"breaches": 2, "of": 3}),
         ("xoooo", "FFF..", {"breaches": 1, "of": 3}),
     ],
@@ -106,15 +108,15 @@ def test_m_of_n_windows_fire_and_as_many_end(windows: str, states: str, of: dict
 
 def one_by_one(windows: str, breaches: int = 1, of: int = 1, before: bool = False) -> str:
     """The contract, window by window."""
-    found = []
+    states = []
     for end in range(1, len(windows) + 1):
         last = windows[max(0, end - of) : end]
         if last.count("x") >= breaches:
             before = True
         elif last.count("o") >= breaches:
             before = False
-        found.append("F" if before else ".")
-    return "".join(found)
+        states.append("F" if before else ".")
+    return "".join(states)
 
 
 def test_states_of_random_windows_equal_those_found_one_by_one() -> None:
@@ -139,7 +141,7 @@ def test_an_alert_begins_and_ends_with_an_edge() -> None:
     assert [fires_at(series(".FF.F"), window) for window in range(6)] == [c == "F" for c in ".FF.FF"]
 
 
-def test_windows_that_are_judged_again_replace_their_part_of_a_series() -> None:
+def test_windows_that_are_evaluated_again_replace_their_part_of_a_series() -> None:
     random = np.random.default_rng(5)
     for _ in range(500):
         old, new = ("".join(random.choice(list("F."), 12)) for _ in range(2))
@@ -150,6 +152,6 @@ def test_windows_that_are_judged_again_replace_their_part_of_a_series() -> None:
 
 
 def test_windows_in_front_count_and_are_skipped() -> None:
-    flags = Judged(*(np.array([c == wanted for c in "xxoxxo"]) for wanted in "xo"), np.zeros(6))
-    found = firing(rule(above=1, breaches=2, of=3), flags, np.array(False), skip=2)
-    assert found.tolist() == [True, True, True, True]
+    flags = Evaluation(*(np.array([c == wanted for c in "xxoxxo"]) for wanted in "xo"), np.zeros(6))
+    result = firing(rule(above=1, breaches=2, of=3), flags, np.array(False), skip=2)
+    assert result.tolist() == [True, True, True, True]

@@ -1,4 +1,4 @@
-"""The exact judgement: confirms, and withdraws what was alerted provisionally in error.
+"""The exact evaluation: confirms provisional alerts, and withdraws those in error.
 
 No Spark and no Kafka here: a batch of events goes in, verdicts come out, and which customers have changed. The
 watermark is the newest event time of the partition that is furthest behind, less the allowed lateness; it moves
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What a batch brought: verdicts, the payments that the watermark has passed (each once, copies left out,
+    """The results of a batch: verdicts, the payments that the watermark has passed (each once, copies left out,
     in order of time and after all of earlier batches, but for those that were too late), and the customers
     whose state changed."""
 
@@ -65,8 +65,8 @@ class Claimed(NamedTuple):
 
 
 @dataclass
-class Judge:
-    """Judges batch by batch. `newest` has the newest event time (ms) of each partition of both topics, NEVER
+class Evaluator:
+    """Evaluates batch by batch. `newest` has the newest event time (ms) of each partition of both topics, NEVER
     before its first: the watermark waits for all of them."""
 
     limits: Limits
@@ -125,11 +125,11 @@ class Judge:
             yield _confirm(customer, payment, amount.NAME, amount.reason(payment.amount, highest))
         new = (payment.time, payment.id)
         for earlier, later in together.add(customer.moments, new, self.limits.together_ms):
-            said = together.reason(earlier, later)
-            # A payment whose follower is no longer there was too late to be judged exactly.
+            reason = together.reason(earlier, later)
+            # A payment whose follower is no longer there was too late to be evaluated exactly.
             flagged = payment if later == new else customer.waiting.get(later[1])
             if flagged and together.NAME not in customer.decided.get(later[1], {}):
-                yield _confirm(customer, flagged._replace(produced=payment.produced), together.NAME, said)
+                yield _confirm(customer, flagged._replace(produced=payment.produced), together.NAME, reason)
         customer.waiting[payment.id] = payment
         heapq.heappush(self._due, (payment.time, payment.customer, payment.id))
 
@@ -158,18 +158,18 @@ def _confirm(customer: Customer, payment: Payment, rule: str, reason: str) -> Ve
 
 
 def _settle(name: str, customer: Customer, remembered: int) -> Iterator[Verdict]:
-    """Withdraws the claims that have been judged otherwise, once each. Claims on payments older than
+    """Withdraws the claims that the evaluation contradicts, once each. Claims on payments older than
     `remembered` (ms) are dropped: whether those were confirmed is no longer known here."""
     pending = []
     for claim in customer.claims:
         decided = customer.decided.get(claim.transaction, {})
         if claim.time < remembered or claim.rule in decided:
             continue
-        judged = claim.transaction in customer.known
-        if not judged or (claim.rule == location.NAME and claim.transaction in customer.waiting):
+        evaluated = claim.transaction in customer.known
+        if not evaluated or (claim.rule == location.NAME and claim.transaction in customer.waiting):
             pending.append(claim)
             continue
         customer.decided.setdefault(claim.transaction, {})[claim.rule] = False
-        said = "the full history says otherwise"
-        yield Verdict(claim.transaction, name, claim.rule, WITHDRAWN, said, 0)
+        reason = "the full history says otherwise"
+        yield Verdict(claim.transaction, name, claim.rule, WITHDRAWN, reason, 0)
     customer.claims = pending

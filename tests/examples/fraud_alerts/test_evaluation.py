@@ -1,4 +1,4 @@
-"""The exact judgement without Spark: rules, lateness, copies, claims, and state that survives its encoding."""
+"""The exact evaluation without Spark: rules, lateness, copies, claims, and state that survives its encoding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from random import Random
 import pytest
 
 from examples.fraud_alerts.customer import Claim, Payment, decode
-from examples.fraud_alerts.judge import CONFIRMED, NEVER, WITHDRAWN, Claimed, Decisions, Judge, Place, Verdict
+from examples.fraud_alerts.evaluation import (
+    CONFIRMED,
+    NEVER,
+    WITHDRAWN,
+    Claimed,
+    Decisions,
+    Evaluator,
+    Place,
+    Verdict,
+)
 from examples.fraud_alerts.limits import Limits
 from examples.fraud_alerts.rules import amount, location, together
 
@@ -27,15 +36,17 @@ def phone(second: float, at: tuple[float, float], customer: str = "ann") -> Plac
     return Place(customer, round(second * 1000), *at)
 
 
-def judging() -> Judge:
-    return Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
+def started() -> Evaluator:
+    return Evaluator(LIMITS, {"payments": NEVER, "phones": NEVER})
 
 
-def take(judge: Judge, payments: list[Payment], places: list[Place], claims: list[Claimed]) -> Decisions:
+def take(
+    evaluator: Evaluator, payments: list[Payment], places: list[Place], claims: list[Claimed]
+) -> Decisions:
     """One batch, from one partition of each topic."""
     times = {"payments": [p.time for p in payments], "phones": [p.time for p in places]}
-    newest = {partition: max(found) for partition, found in times.items() if found}
-    return judge.batch(payments, places, claims, newest)
+    newest = {partition: max(of_partition) for partition, of_partition in times.items() if of_partition}
+    return evaluator.batch(payments, places, claims, newest)
 
 
 def later(second: float) -> tuple[list[Payment], list[Place]]:
@@ -48,7 +59,7 @@ def alerts(verdicts: list[Verdict], status: str = CONFIRMED) -> list[tuple[str, 
 
 
 def test_an_amount_above_the_maximum_is_alerted_given_enough_history() -> None:
-    judge = judging()
+    evaluator = started()
     payments = [
         paid("a", 0, 10),
         paid("b", 100, 20),
@@ -56,7 +67,7 @@ def test_an_amount_above_the_maximum_is_alerted_given_enough_history() -> None:
         paid("d", 300, 21),
         paid("e", 400, 21),
     ]
-    assert alerts(take(judge, payments, [], []).verdicts) == [("d", "amount")]
+    assert alerts(take(evaluator, payments, [], []).verdicts) == [("d", "amount")]
 
 
 def test_the_boundaries_of_the_amount_rule() -> None:
@@ -72,21 +83,21 @@ def test_the_boundaries_of_the_rule_of_pairs() -> None:
 
 
 def test_a_late_payment_makes_the_next_one_an_alert() -> None:
-    judge = judging()
-    assert not take(judge, [paid("b", 8)], [], []).verdicts
-    assert alerts(take(judge, [paid("a", 4)], [], []).verdicts) == [("b", "together")]
-    assert alerts(take(judge, [paid("c", 12)], [], []).verdicts) == [("c", "together")]
+    evaluator = started()
+    assert not take(evaluator, [paid("b", 8)], [], []).verdicts
+    assert alerts(take(evaluator, [paid("a", 4)], [], []).verdicts) == [("b", "together")]
+    assert alerts(take(evaluator, [paid("c", 12)], [], []).verdicts) == [("c", "together")]
 
 
 def test_a_payment_between_two_neighbours_alerts_each_once() -> None:
-    judge = judging()
-    assert alerts(take(judge, [paid("a", 0), paid("c", 9)], [], []).verdicts) == [("c", "together")]
-    assert alerts(take(judge, [paid("b", 5)], [], []).verdicts) == [("b", "together")]
+    evaluator = started()
+    assert alerts(take(evaluator, [paid("a", 0), paid("c", 9)], [], []).verdicts) == [("c", "together")]
+    assert alerts(take(evaluator, [paid("b", 5)], [], []).verdicts) == [("b", "together")]
 
 
-@pytest.mark.parametrize(("kilometres", "here", "there"), [(0.0, PARIS, PARIS), (392.0, PARIS, LYON)])
-def test_distance(kilometres: float, here: tuple[float, float], there: tuple[float, float]) -> None:
-    assert location.distance_km(*here, *there) == pytest.approx(kilometres, abs=1)
+@pytest.mark.parametrize(("kilometres", "local", "there"), [(0.0, PARIS, PARIS), (392.0, PARIS, LYON)])
+def test_distance(kilometres: float, local: tuple[float, float], there: tuple[float, float]) -> None:
+    assert location.distance_km(*local, *there) == pytest.approx(kilometres, abs=1)
 
 
 def test_the_last_report_at_or_before_the_payment_counts() -> None:
@@ -97,79 +108,79 @@ def test_the_last_report_at_or_before_the_payment_counts() -> None:
 
 
 def test_a_distant_phone_is_alerted_when_no_report_can_come_any_more() -> None:
-    judge = judging()
-    assert not take(judge, [paid("a", 10, at=LYON)], [phone(1, PARIS)], []).verdicts
-    assert not take(judge, *later(9), []).verdicts
-    assert alerts(take(judge, *later(20), []).verdicts) == [("a", "location")]
+    evaluator = started()
+    assert not take(evaluator, [paid("a", 10, at=LYON)], [phone(1, PARIS)], []).verdicts
+    assert not take(evaluator, *later(9), []).verdicts
+    assert alerts(take(evaluator, *later(20), []).verdicts) == [("a", "location")]
 
 
 def test_a_late_report_decides_either_way() -> None:
-    judge = judging()
-    take(judge, [paid("there", 10, at=LYON), paid("here", 30)], [phone(1, PARIS)], [])
-    take(judge, [], [phone(9, LYON)], [])
-    assert alerts(take(judge, *later(40), []).verdicts) == [("here", "location")]
+    evaluator = started()
+    take(evaluator, [paid("there", 10, at=LYON), paid("here", 30)], [phone(1, PARIS)], [])
+    take(evaluator, [], [phone(9, LYON)], [])
+    assert alerts(take(evaluator, *later(40), []).verdicts) == [("here", "location")]
 
 
 def test_an_unknown_customer_has_no_place_and_no_maximum() -> None:
-    judge = judging()
-    take(judge, [paid("a", 10, 9999, customer="new")], [], [])
-    assert not take(judge, *later(20), []).verdicts
+    evaluator = started()
+    take(evaluator, [paid("a", 10, 9999, customer="new")], [], [])
+    assert not take(evaluator, *later(20), []).verdicts
 
 
 def test_a_copy_of_a_payment_raises_nothing() -> None:
-    judge = judging()
-    take(judge, [paid("a", 0), paid("b", 100), paid("c", 200, 99)], [], [])
-    again = take(judge, [paid("c", 200, 99), paid("c", 200, 99)], [], [])
+    evaluator = started()
+    take(evaluator, [paid("a", 0), paid("b", 100), paid("c", 200, 99)], [], [])
+    again = take(evaluator, [paid("c", 200, 99), paid("c", 200, 99)], [], [])
     assert again.verdicts == []
-    assert [p.id for p in take(judge, *later(300), []).passed] == ["a", "b", "c"]
+    assert [p.id for p in take(evaluator, *later(300), []).passed] == ["a", "b", "c"]
 
 
 def test_payments_are_passed_on_in_order_of_time_once_no_earlier_one_can_come() -> None:
-    judge = judging()
-    assert not take(judge, [paid("b", 12), paid("a", 10)], [phone(12, PARIS)], []).passed
-    assert [p.id for p in take(judge, [paid("c", 16)], [phone(30, PARIS)], []).passed] == ["a"]
-    assert [p.id for p in take(judge, [paid("d", 30)], [], []).passed] == ["b", "c"]
+    evaluator = started()
+    assert not take(evaluator, [paid("b", 12), paid("a", 10)], [phone(12, PARIS)], []).passed
+    assert [p.id for p in take(evaluator, [paid("c", 16)], [phone(30, PARIS)], []).passed] == ["a"]
+    assert [p.id for p in take(evaluator, [paid("d", 30)], [], []).passed] == ["b", "c"]
 
 
 def test_the_watermark_waits_for_the_partition_that_is_behind() -> None:
-    judge = Judge(LIMITS, {"0": NEVER, "1": NEVER})
-    assert judge.batch([paid("a", 10)], [], [], {"0": 100_000}).passed == []
-    assert judge.batch([], [], [], {"1": 15_000}).passed == []
-    assert [p.id for p in judge.batch([], [], [], {"1": 15_001}).passed] == ["a"]
+    evaluator = Evaluator(LIMITS, {"0": NEVER, "1": NEVER})
+    assert evaluator.batch([paid("a", 10)], [], [], {"0": 100_000}).passed == []
+    assert evaluator.batch([], [], [], {"1": 15_000}).passed == []
+    assert [p.id for p in evaluator.batch([], [], [], {"1": 15_001}).passed] == ["a"]
 
 
 def test_a_claim_is_withdrawn_once_or_let_be() -> None:
-    judge = judging()
+    evaluator = started()
     claims = [Claimed("ann", Claim(id, "amount", time)) for id, time in [("b", 110_000), ("c", 130_000)]]
     # The claim may come before its payment.
-    assert not take(judge, [paid("a", 90)], [], claims).verdicts
-    verdicts = take(judge, [paid("b", 110, 9), paid("c", 130, 99)], [], []).verdicts
+    assert not take(evaluator, [paid("a", 90)], [], claims).verdicts
+    verdicts = take(evaluator, [paid("b", 110, 9), paid("c", 130, 99)], [], []).verdicts
     assert alerts(verdicts) == [("c", "amount")]
     assert alerts(verdicts, WITHDRAWN) == [("b", "amount")]
-    assert not take(judge, [], [], claims).verdicts
+    assert not take(evaluator, [], [], claims).verdicts
 
 
 def test_a_claim_on_a_place_waits_for_the_watermark() -> None:
-    judge = judging()
+    evaluator = started()
     claim = Claimed("ann", Claim("a", "location", 10_000))
-    assert not take(judge, [paid("a", 10)], [phone(1, PARIS)], [claim]).verdicts
-    verdicts = take(judge, *later(20), []).verdicts
+    assert not take(evaluator, [paid("a", 10)], [phone(1, PARIS)], [claim]).verdicts
+    verdicts = take(evaluator, *later(20), []).verdicts
     assert alerts(verdicts, WITHDRAWN) == [("a", "location")]
 
 
 def test_a_claim_too_old_to_be_known_is_dropped() -> None:
-    judge = judging()
-    take(judge, *later(200), [])
-    assert not take(judge, [], [], [Claimed("ann", Claim("old", "amount", 1000))]).verdicts
-    assert judge.customers["ann"].claims == []
+    evaluator = started()
+    take(evaluator, *later(200), [])
+    assert not take(evaluator, [], [], [Claimed("ann", Claim("old", "amount", 1000))]).verdicts
+    assert evaluator.customers["ann"].claims == []
 
 
 def test_state_does_not_grow() -> None:
-    judge = judging()
+    evaluator = started()
     for minute in range(60):
         time = minute * 60
-        take(judge, [paid(f"a{minute}", time)], [phone(time, PARIS)], [])
-    customer = judge.customers["ann"]
+        take(evaluator, [paid(f"a{minute}", time)], [phone(time, PARIS)], [])
+    customer = evaluator.customers["ann"]
     assert len(customer.moments) <= 1 and len(customer.reports) <= 2 and len(customer.known) <= 3
     assert customer.count == 60
 
@@ -177,37 +188,37 @@ def test_state_does_not_grow() -> None:
 def some_events(seed: int) -> list[Payment | Place]:
     """Payments and reports in order of time, some copied."""
     random = Random(seed)
-    made: list[Payment | Place] = []
+    items: list[Payment | Place] = []
     for number in range(120):
         second, name = number * 0.7, random.choice(["ann", "bob", "cid"])
         place = random.choice([PARIS, LYON])
         if random.random() < 0.4:
-            made.append(phone(second, place, name))
+            items.append(phone(second, place, name))
         else:
-            made.append(paid(f"p{number}", second, random.randint(1, 50), place, name))
+            items.append(paid(f"p{number}", second, random.randint(1, 50), place, name))
             if random.random() < 0.2:
-                made.append(made[-1])
-    return made
+                items.append(items[-1])
+    return items
 
 
-def judged(batches: list[list[Payment | Place]], *, restart: bool) -> list[tuple[str, str]]:
-    judge, found = judging(), []
+def evaluated(batches: list[list[Payment | Place]], *, restart: bool) -> list[tuple[str, str]]:
+    evaluator, result = started(), []
     for batch in [*batches, [*itertools.chain(*later(500))]]:
         payments = [e for e in batch if isinstance(e, Payment)]
         places = [e for e in batch if isinstance(e, Place)]
-        decisions = take(judge, payments, places, [])
-        found += alerts(decisions.verdicts)
+        decisions = take(evaluator, payments, places, [])
+        result += alerts(decisions.verdicts)
         if restart:
-            customers = {name: decode(customer.encode()) for name, customer in judge.customers.items()}
-            judge = Judge(LIMITS, dict(judge.newest), customers)
-    assert len(found) == len(set(found)), "an alert came twice"
-    return sorted(found)
+            customers = {name: decode(customer.encode()) for name, customer in evaluator.customers.items()}
+            evaluator = Evaluator(LIMITS, dict(evaluator.newest), customers)
+    assert len(result) == len(set(result)), "an alert came twice"
+    return sorted(result)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_neither_batches_nor_restarts_nor_late_reports_matter(seed: int) -> None:
     events, random = some_events(seed), Random(seed)
-    whole = judged([events], restart=False)
+    whole = evaluated([events], restart=False)
     assert whole
 
     # Reports come up to the allowed lateness after their time; payments keep their order.
@@ -215,6 +226,6 @@ def test_neither_batches_nor_restarts_nor_late_reports_matter(seed: int) -> None
         return event.time + (random.uniform(0, 4_900) if isinstance(event, Place) else 0)
 
     late = sorted(events, key=sent)
-    cuts = sorted(random.sample(range(len(late)), 15))
-    batches = [late[a:b] for a, b in itertools.pairwise([0, *cuts, len(late)])]
-    assert judged(batches, restart=True) == whole
+    bounds = sorted(random.sample(range(len(late)), 15))
+    batches = [late[a:b] for a, b in itertools.pairwise([0, *bounds, len(late)])]
+    assert evaluated(batches, restart=True) == whole
