@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
-_FIRST, _LAST = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP'9998-12-31 23:59:59.999999Z'"
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
 _OBJECT = "_object"
 
@@ -65,7 +66,7 @@ def access_log(records: DataFrame) -> DataFrame:
         f"{_header('privacy')} AS privacy",
         # A record without a value is an empty line, not a missing one.
         "coalesce(value, X'') AS value",
-        f"CASE WHEN timestamp BETWEEN {_FIRST} AND {_LAST} THEN timestamp END AS kafka_timestamp",
+        f"CASE WHEN timestamp BETWEEN TIMESTAMP'{_FIRST}' AND TIMESTAMP'{_LAST}' THEN timestamp END AS kafka_timestamp",
     )
 
 
@@ -91,16 +92,25 @@ def lines(records: pa.Table, topic: str, first: int, arrived: datetime) -> pa.Ta
     """The same for records that were not in Kafka: `value`, and what headers would say in `site`, `format`, `fields`
     and `chunk` (NULL without). They get the offsets from `first` on, and arrived together."""
     size = records.num_rows
-    columns = {name: records[name] for name in records.column_names}
-    columns |= {"id": pa.nulls(size, pa.string()), **_own_keys(records)}
-    columns["site"] = pc.fill_null(columns["site"], "default")
-    columns |= {
+    columns = {
+        **{name: records[name] for name in records.column_names},
+        "id": pa.nulls(size, pa.string()),
         "topic": pa.repeat(pa.scalar(topic, pa.string()), size),
         "partition": pa.repeat(pa.scalar(0, pa.int32()), size),
         "offset": pa.array(range(first, first + size), pa.int64()),
         "privacy": pa.nulls(size, pa.string()),
         "kafka_timestamp": pa.repeat(pa.scalar(arrived, pa.timestamp("us", tz="UTC")), size),
     }
+    return rows(pa.table(columns))
+
+
+def rows(records: pa.Table) -> pa.Table:
+    """The same as `access_log` for records in Arrow, whose headers are columns of their names."""
+    columns = {name: records[name] for name in records.column_names} | _own_keys(records)
+    columns["site"] = pc.fill_null(columns["site"], "default")
+    time = columns["kafka_timestamp"]
+    possible = pc.and_(pc.greater_equal(time, _FIRST), pc.less_equal(time, _LAST))
+    columns["kafka_timestamp"] = pc.if_else(possible, time, None)
     # The validation adds the other columns.
     schema = pa.schema([field for field in TABLE.arrow_schema if field.name in columns])
     return pa.table({name: columns[name] for name in schema.names}, schema)

@@ -167,7 +167,7 @@ class Pipeline(Home):
         return Flow(
             **vars(self.requests(validation)),
             version=QUERY_VERSIONS[REQUESTS],
-            source=TopicSource(settings.kafka, BatchSize(settings.batches, settings.spark)),
+            source=TopicSource(settings.kafka, BatchSize(settings.batches, settings.spark), access_log.rows),
             prepare=access_log.access_log,
             local_rows=settings.batches.local_rows,
             schema=self.no_lines(validation).schema,

@@ -12,6 +12,8 @@ DEFAULT_SITE = "default"
 # A shipper that cannot set headers of each record puts them into the JSON object around the line, with this prefix.
 KEYS = ("site", "format", "fields", "id")
 KEY_PREFIX = "tidemark_"
+# Headers of a record that say what its line is.
+HEADERS = (*KEYS, "chunk", "privacy")
 # What every object with one of these keys contains.
 KEY_MARK = f'"{KEY_PREFIX}'.encode()
 

@@ -129,7 +129,7 @@ class BatchWriter:
         if rows > self.flow.local_rows:
             return None
         try:
-            fetched = self.flow.source.fetch(prepared)
+            fetched = self.flow.source.fetch(prepared, self.flow.checkpoint(self._home), number)
         except (Py4JJavaError, PySparkException) as error:
             # The size of the rows is known only now. The limit exists for this case.
             if "spark.driver.maxResultSize" not in str(error):

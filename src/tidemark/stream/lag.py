@@ -44,10 +44,17 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
 
     At least the batch's rows, because some offsets are marks of transactions.
     """
+    ranges = topic_ranges(topic, checkpoint, number)
+    return None if ranges is None else sum(end - (start or 0) for start, end in ranges.values())
+
+
+def topic_ranges(topic: str, checkpoint: Path, number: int) -> dict[int, tuple[int | None, int]] | None:
+    """By partition, the first offset of batch `number` and the one after its last, as planned in its checkpoint; None
+    if unknown. The first offset of a partition's first batch is unknown (None)."""
     try:
         ends: dict[str, int] = offset_of(checkpoint, number)[topic]
         starts: dict[str, int] = offset_of(checkpoint, number - 1)[topic] if number else {}
-        return sum(end - starts.get(partition, 0) for partition, end in ends.items())
+        return {int(partition): (starts.get(partition), end) for partition, end in ends.items()}
     except (OSError, ValueError, LookupError):
         return None
 

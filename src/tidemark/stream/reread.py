@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.kafka import client as kafka
 from tidemark.settings.sections import KafkaSettings
-from tidemark.stream.lag import offset_of
+from tidemark.stream.lag import topic_ranges
 
 # Spark's source uses microseconds. A timestamp in milliseconds that overflows them, for example of a producer that
 # writes nanoseconds, fails its task at every attempt.
@@ -45,13 +45,13 @@ def refused(error: Exception) -> bool:
 
 def reread(settings: KafkaSettings, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame:
     """The records of batch `number`, each partition read by one task; NULL for a timestamp that overflows
-    microseconds. Raises OSError or ValueError if the checkpoint does not have the batch."""
-    topic = settings.topic
-    ends = offset_of(checkpoint, number)[topic]
-    starts = offset_of(checkpoint, number - 1).get(topic, {}) if number else {}
-    first = kafka.beginning_offsets(settings, topic)
-    ranges = [(int(p), int(starts.get(p, first.get(int(p), 0))), int(end)) for p, end in ends.items()]
-    waiting = [each for each in ranges if each[1] < each[2]]
+    microseconds. Raises ValueError if the checkpoint does not have the batch."""
+    ranges = topic_ranges(settings.topic, checkpoint, number)
+    if ranges is None:
+        raise ValueError(f"checkpoint {checkpoint} does not have batch {number}")
+    first = kafka.beginning_offsets(settings, settings.topic)
+    known = [(p, first.get(p, 0) if start is None else start, end) for p, (start, end) in ranges.items()]
+    waiting = [each for each in known if each[1] < each[2]]
     frame = spark.createDataFrame(waiting, "partition int, start long, end long")
     return frame.repartition(len(waiting) or 1, "partition").mapInArrow(partial(_records, settings), _SCHEMA)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,8 +19,9 @@ from tidemark.machine import heap_mebibytes
 from tidemark.settings.sections import KafkaSettings
 from tidemark.store import deltalog
 from tidemark.stream.batch_size import BatchSize
+from tidemark.stream.direct import DirectRecords
 from tidemark.stream.files import TableFiles
-from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_rows
+from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_ranges, topic_rows
 from tidemark.stream.reread import refused, reread
 
 
@@ -38,8 +40,8 @@ class Source(Protocol):
     def rows(self, checkpoint: Path, number: int) -> int | None:
         """The maximum rows of the batch of this number; None if unknown."""
 
-    def fetch(self, batch: DataFrame) -> pa.Table | None:
-        """The rows of a batch, for the driver; None if they are too large."""
+    def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
+        """The rows of the batch of this number, for the driver; None if they are too large."""
 
     def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
         """A frame of the batch for executors, the function with which they read its rows, and the schema of these if
@@ -51,10 +53,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class TopicSource:
-    """The records of the topic of lines."""
+    """The records of the topic of lines. `rows_of` makes rows of records as the flow's `prepare` does."""
 
     settings: KafkaSettings
     size: BatchSize
+    rows_of: Callable[[pa.Table], pa.Table]
 
     def stream(self, spark: SparkSession) -> DataFrame:
         return (
@@ -78,8 +81,16 @@ class TopicSource:
     def rows(self, checkpoint: Path, number: int) -> int | None:
         return topic_rows(self.settings.topic, checkpoint, number)
 
-    def fetch(self, batch: DataFrame) -> pa.Table | None:
-        return batch.toArrow()
+    @cached_property
+    def _direct(self) -> DirectRecords:
+        return DirectRecords(self.settings)
+
+    def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
+        ranges = topic_ranges(self.settings.topic, checkpoint, number) or {}
+        known = {partition: (first, end) for partition, (first, end) in ranges.items() if first is not None}
+        # The first records after a start are those of a partition whose first offset only Spark knows.
+        records = self._direct.read(known) if ranges and len(known) == len(ranges) else None
+        return batch.toArrow() if records is None else self.rows_of(records)
 
     def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
         return batch, iter, None
@@ -121,7 +132,7 @@ class TableSource:
         files = self.home.lakehouse.can.files
         return TableFiles(self.table, self.columns, files) if files else None
 
-    def fetch(self, batch: DataFrame) -> pa.Table | None:
+    def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
         return self._files.fetch(batch) if self._files else batch.toArrow()
 
     def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:

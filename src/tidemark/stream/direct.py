@@ -1,0 +1,156 @@
+"""The records of a small batch, read by a client in this process: Spark's job takes longer than the rest of its work.
+
+Spark still decides which offsets belong to a batch, and reads every batch that is large or unusual.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
+
+from tidemark.kafka import client as kafka
+from tidemark.kafka.records import HEADERS
+from tidemark.settings.sections import KafkaSettings
+
+# Offsets from the first to before the last, by partition.
+Ranges = Mapping[int, tuple[int, int]]
+
+# More than arrive in a second or so: a larger batch is one of many, for executors.
+MOST_ROWS = 20_000
+_MOST_BYTES = 16 << 20
+# Threads validate parts of the rows.
+_PART_ROWS = 5_000
+_PATIENCE_SECONDS = 1.0
+# After a failure, for example because of a mark of a transaction, Spark reads everything for so long; after each further
+# one for twice as long.
+_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
+log = logging.getLogger("tidemark.stream")
+
+
+class DirectRecords:
+    """Reads successive ranges of a topic. Records that arrive meanwhile are kept for the next range."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._consumer: Consumer | None = None
+        self._positions: dict[int, int] = {}
+        self._waiting: dict[int, deque[Message]] = {}
+        self._not_before = 0.0
+        self._pause = _PAUSE_SECONDS
+
+    def read(self, ranges: Ranges) -> pa.Table | None:
+        """The records of these ranges: topic, partition, offset, kafka_timestamp (microseconds; NULL if there is none),
+        value, and the headers of lines as text. None if Spark has to read them, because they are many, do not have all
+        offsets of the ranges, or the cluster does not answer in time."""
+        if (
+            sum(end - start for start, end in ranges.values()) > MOST_ROWS
+            or time.monotonic() < self._not_before
+        ):
+            self._release()
+            return None
+        try:
+            records = _table(self._settings.topic, self._messages(ranges))
+            self._pause = _PAUSE_SECONDS
+            return pa.Table.from_batches(records.to_batches(_PART_ROWS), records.schema)
+        except (KafkaException, ValueError, OverflowError) as error:
+            log.debug("Spark reads the next batches: %s", error)
+            self._not_before = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, _MOST_PAUSE_SECONDS)
+            self._release()
+            return None
+
+    def _messages(self, ranges: Ranges) -> list[Message]:
+        """All messages of the ranges. Raises KafkaException; ValueError if an offset has no message in time."""
+        if any(self._positions.get(partition) != start for partition, (start, _) in ranges.items()):
+            self._seek(ranges)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while missing := sum(self._missing(partition, end) for partition, (_, end) in ranges.items()):
+            self._receive(missing)
+            if time.monotonic() > deadline:
+                raise ValueError(f"{missing} records have not arrived")
+        messages = []
+        for partition, (start, end) in ranges.items():
+            waiting = self._waiting[partition]
+            if [message.offset() for message in islice(waiting, end - start)] != list(range(start, end)):
+                raise ValueError(f"partition {partition} lacks an offset from {start} to {end}")
+            messages += [waiting.popleft() for _ in range(start, end)]
+            self._positions[partition] = end
+        return messages
+
+    def _missing(self, partition: int, end: int) -> int:
+        waiting = self._waiting[partition]
+        reached = (waiting[-1].offset() or 0) + 1 if waiting else self._positions[partition]
+        return max(0, end - reached)
+
+    def _receive(self, count: int) -> None:
+        assert self._consumer
+        # It returns as soon as there are so many; more than are missing would be waited for.
+        for message in self._consumer.consume(count, timeout=0.05):
+            if fault := message.error():
+                raise KafkaException(fault)
+            self._waiting[message.partition() or 0].append(message)
+        if sum(len(message) for waiting in self._waiting.values() for message in waiting) > _MOST_BYTES:
+            raise ValueError("the records are long")
+
+    def _seek(self, ranges: Ranges) -> None:
+        if self._consumer is None:
+            self._consumer = Consumer(
+                {
+                    **kafka.client_config(self._settings),
+                    "group.id": "tidemark",  # required by the client, which joins no group and commits nothing
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                    "auto.offset.reset": "error",
+                    "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
+                    "queued.max.messages.kbytes": _MOST_BYTES >> 10,
+                    "fetch.queue.backoff.ms": 10,
+                    # Another range is begun only when the broker has answered the request before.
+                    "fetch.wait.max.ms": 100,
+                }
+            )
+        self._consumer.assign(
+            [
+                TopicPartition(self._settings.topic, partition, start)
+                for partition, (start, _) in ranges.items()
+            ]
+        )
+        self._positions = {partition: start for partition, (start, _) in ranges.items()}
+        self._waiting = {partition: deque() for partition in ranges}
+
+    def _release(self) -> None:
+        """Stops to receive what no range will ask for."""
+        if self._consumer and self._positions:
+            self._consumer.unassign()
+        self._positions = {}
+
+
+def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
+    """Raises ValueError for a header that is no text and OverflowError for a timestamp outside of microseconds."""
+    # Of several headers of a name the first counts.
+    headers = [dict(reversed(list(message.headers() or ()))) for message in messages]
+    columns = {
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
+        "partition": pa.array([message.partition() for message in messages], pa.int32()),
+        "offset": pa.array([message.offset() for message in messages], pa.int64()),
+        "kafka_timestamp": pa.array(map(_microseconds, messages), pa.int64()).cast(
+            pa.timestamp("us", tz="UTC")
+        ),
+        "value": pa.array([message.value() or b"" for message in messages], pa.binary()),
+    }
+    texts = {name: pa.array([_text(each.get(name)) for each in headers], pa.string()) for name in HEADERS}
+    return pa.table({**columns, **texts})
+
+
+def _microseconds(message: Message) -> int | None:
+    kind, milliseconds = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds * 1000
+
+
+def _text(value: bytes | str | None) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value
