@@ -49,6 +49,11 @@ def validation_threads() -> int:
     return _few()
 
 
+def commit_threads() -> int:
+    """One per core, at most six: more would delay the tables that people watch, which are first."""
+    return max(2, min(6, os.cpu_count() or 2))
+
+
 def spare_threads() -> int:
     """Half of the cores: for work that may take longer, beside work that may not."""
     return max(1, (os.cpu_count() or 2) // 2)

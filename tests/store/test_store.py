@@ -176,7 +176,7 @@ def test_a_table_is_described_by_properties(store: Store, lakehouse: Lakehouse) 
     store.ensure(WINDOWS, {**told, "tidemark.key": "site"})
     found = lakehouse.delta(WINDOWS.name).metadata().configuration
     assert {name: found[name] for name in told} == {**told, "tidemark.key": "site"}
-    assert found["delta.checkpointInterval"] == "100"
+    assert found["delta.checkpointInterval"] == "50"
     new = replace(WINDOWS, name="gold.described")
     store.ensure(new, told)
     assert store.version(new) == 0

@@ -171,7 +171,7 @@ class Table:
     @property
     def properties(self) -> dict[str, str]:
         """Delta table properties. Files are skipped by time only, so only timestamps need statistics."""
-        return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(self.timed)}
+        return {"delta.dataSkippingStatsColumns": ",".join(self.timed)}
 
     @property
     def documented_schema(self) -> pa.Schema:

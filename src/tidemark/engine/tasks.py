@@ -6,19 +6,14 @@ some ten thousand at a time, so that memory does not depend on their number.
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from tidemark.contract.files import TableFile
 from tidemark.contract.store import DataFile, Directory
-from tidemark.contract.table import Table
 from tidemark.engine.work import Work
 
 # Rows that a task prepares at a time: more of them share their distinct values, but leave the processor's cache.
@@ -71,7 +66,7 @@ class Task:
     def __init__(self, work: Work, directories: Mapping[str, Directory], label: str) -> None:
         self._work = work
         self._writers = [
-            (table, part, _Writer(table, directories[table.name], label)) for table, part in work.appends
+            (table, part, TableFile(table, directories[table.name], label)) for table, part in work.appends
         ]
         self._parts: dict[str, list[pa.Table]] = {name: [] for name in work.aggregations}
 
@@ -125,46 +120,3 @@ def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.concat_tables(held)
-
-
-class _Writer:
-    """Writes one task's rows of one table into one file."""
-
-    def __init__(self, table: Table, directory: Directory, label: str) -> None:
-        self._table = table
-        self._directory = directory
-        self._path = f"part-{label}-{uuid.uuid4().hex}.parquet"
-        self._writer: pq.ParquetWriter | None = None
-        self._rows = 0
-        self._nulls = dict.fromkeys(table.timed, 0)
-        self._bounds: dict[str, tuple[datetime, datetime]] = {}
-
-    def write(self, rows: pa.Table) -> None:
-        if not rows.num_rows:
-            return
-        if self._writer is None:
-            self._writer = self._directory.writer(self._path, rows.schema)
-        self._writer.write_table(rows)
-        self._rows += rows.num_rows
-        for name in self._table.timed:
-            self._nulls[name] += rows[name].null_count
-            least, most = (bound.as_py() for bound in pc.min_max(rows[name]).values())
-            if least is not None:
-                known = self._bounds.get(name, (least, most))
-                self._bounds[name] = min(known[0], least), max(known[1], most)
-
-    def close(self) -> Iterator[DataFile]:
-        if self._writer is None:
-            return
-        self._writer.close()
-        stats = {
-            "numRecords": self._rows,
-            "minValues": {name: _iso(least) for name, (least, _) in self._bounds.items()},
-            "maxValues": {name: _iso(most) for name, (_, most) in self._bounds.items()},
-            "nullCount": self._nulls,
-        }
-        yield DataFile(self._path, self._directory.size(self._path), self._rows, json.dumps(stats))
-
-
-def _iso(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -16,6 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterP
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
+from tidemark.contract.files import TableFile
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import Change, Table
@@ -37,6 +38,8 @@ UPSERT_FILE_BYTES = 1 << 20
 UPKEEP_PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1800 seconds",
     "delta.enableExpiredLogCleanup": "false",
+    # Each commit reads those since the last checkpoint again.
+    "delta.checkpointInterval": "50",
 }
 _WRITER = WriterProperties(compression="ZSTD", compression_level=1)
 _ATTEMPTS = 5
@@ -178,6 +181,10 @@ class DeltaRsStore:
         self._retry(table, add)
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
+        if commit and table.kind == "append" and rows.num_rows:
+            self._append_file(table, rows, commit)
+            return
+
         def write(target: DeltaTable) -> None:
             if commit is None or self._is_new(table, target, commit):
                 write_deltalake(
@@ -191,6 +198,18 @@ class DeltaRsStore:
                 )
 
         self._retry(table, write)
+
+    def _append_file(self, table: Table, rows: pa.Table, commit: Commit) -> None:
+        """Appends rows as one file, which takes half the time of a plan of delta-rs."""
+        if self.committed(table, commit.writer) >= commit.number:
+            return
+        file = TableFile(table, self.directory(table), commit.writer.partition("/")[0])
+        try:
+            file.write(rows.select(table.column_names).cast(table.arrow_schema))
+            files = list(file.close())
+        except OSError as error:
+            raise self._failure(table, "written", error) from error
+        self.append_files(table, files, commit)
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         source = source_of(table, change)

@@ -21,6 +21,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.batches import Batch
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.home import Home
+from tidemark.machine import commit_threads
 from tidemark.stream.accounting import Account, Ledger, SiteCounts, account_facts
 from tidemark.stream.changes import Known
 from tidemark.stream.crash import crash_point
@@ -89,7 +90,7 @@ class Committer:
             self._deliveries = Deliveries(
                 store, home.lakehouse, graph.lines, graph.rejected, meaning.duplicate_days
             )
-        self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=recipe.name)
+        self._threads = ThreadPoolExecutor(commit_threads(), thread_name_prefix=recipe.name)
 
     @property
     def counts(self) -> SiteCounts:

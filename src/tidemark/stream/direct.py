@@ -27,8 +27,8 @@ _MOST_BYTES = 16 << 20
 # Threads validate parts of the rows.
 _PART_ROWS = 5_000
 _PATIENCE_SECONDS = 1.0
-# After a failure, for example because of a mark of a transaction, Spark reads everything for so long; after each further
-# one for twice as long.
+# After a failure, for example because of a mark of a transaction, Spark reads everything for so long, and after each
+# further one for twice as long.
 _PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
 log = logging.getLogger("tidemark.stream")
 
