@@ -50,6 +50,8 @@ class Change:
     deleted: pa.Table | None = None
 
 
+# Each commit reads again those since the last checkpoint.
+CHECKPOINTS = {"delta.checkpointInterval": "50"}
 PROPERTY_PREFIX = "tidemark."
 
 
@@ -171,7 +173,7 @@ class Table:
     @property
     def properties(self) -> dict[str, str]:
         """Delta table properties. Files are skipped by time only, so only timestamps need statistics."""
-        return {"delta.dataSkippingStatsColumns": ",".join(self.timed)}
+        return {**CHECKPOINTS, "delta.dataSkippingStatsColumns": ",".join(self.timed)}
 
     @property
     def documented_schema(self) -> pa.Schema:

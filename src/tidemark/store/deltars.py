@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 from tidemark.contract.files import TableFile
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
-from tidemark.contract.table import Change, Table
+from tidemark.contract.table import CHECKPOINTS, Change, Table
 from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
@@ -38,8 +38,7 @@ UPSERT_FILE_BYTES = 1 << 20
 UPKEEP_PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1800 seconds",
     "delta.enableExpiredLogCleanup": "false",
-    # Each commit reads those since the last checkpoint again.
-    "delta.checkpointInterval": "50",
+    **CHECKPOINTS,
 }
 _WRITER = WriterProperties(compression="ZSTD", compression_level=1)
 _ATTEMPTS = 5
@@ -203,7 +202,7 @@ class DeltaRsStore:
         """Appends rows as one file, which takes half the time of a plan of delta-rs."""
         if self.committed(table, commit.writer) >= commit.number:
             return
-        file = TableFile(table, self.directory(table), commit.writer.partition("/")[0])
+        file = TableFile(table, self.directory(table), "driver")
         try:
             file.write(rows.select(table.column_names).cast(table.arrow_schema))
             files = list(file.close())

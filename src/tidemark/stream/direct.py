@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
@@ -133,7 +134,7 @@ class DirectRecords:
 def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
     """Raises ValueError for a header that is no text and OverflowError for a timestamp outside of microseconds."""
     # Of several headers of a name the first counts.
-    headers = [dict(reversed(list(message.headers() or ()))) for message in messages]
+    headers = [_headers(message) for message in messages]
     columns = {
         "topic": pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
         "partition": pa.array([message.partition() for message in messages], pa.int32()),
@@ -145,6 +146,11 @@ def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
     }
     texts = {name: pa.array([_text(each.get(name)) for each in headers], pa.string()) for name in HEADERS}
     return pa.table({**columns, **texts})
+
+
+def _headers(message: Message) -> dict[str, Any]:
+    given: Any = message.headers()  # in the client's types also a dictionary
+    return dict(reversed(given)) if given else {}
 
 
 def _microseconds(message: Message) -> int | None:
