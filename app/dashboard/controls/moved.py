@@ -23,6 +23,7 @@ from .grid import change_column, grid_with_actions, percent_column
 
 TABLES = (silver.REQUESTS, silver.SESSIONS)
 SHOWN = 40
+_OUTSTANDING = 6
 VALUE_SHOWN = 120
 LABELS = {
     "requests": "Requests", "pageviews": "Pageviews", "visitors": "Visitors", "sessions": "Sessions",
@@ -81,12 +82,12 @@ def _body(look: Look, *, metric: str, selection: Selection, period: Selection) -
 
 
 def draw(look: Look, explained: Explained, name: str, limit: int, *, rows: int = 10) -> None:
-    """Draws the values that account for a change, the largest first, in a table of this name."""
+    """Draws the values that account for a change in a table of this name: first those that did not just change as
+    everything did, then the largest."""
     st.caption(_words(look, explained))
-    values = explained.rows[(explained.rows["kind"] == explain.VALUE) & (explained.rows["change"] != 0)].head(
-        limit
-    )
-    values = values.reset_index(drop=True)
+    changed = explained.rows[(explained.rows["kind"] == explain.VALUE) & (explained.rows["change"] != 0)]
+    values = pd.concat([explain.outstanding(explained, _OUTSTANDING), changed])
+    values = values.drop_duplicates(["dimension", "value"]).head(limit).reset_index(drop=True)
     if values.empty:
         return nothing("Nothing moved.")
     changes = [Change(now, before) for now, before in zip(values["now"], values["before"], strict=True)]
