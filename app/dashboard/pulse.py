@@ -32,17 +32,17 @@ FRESH = 1.0
 CORES = 0.35
 LONGEST = 20.0
 _PACED_SECONDS = 5.0
-# The settings file, which some panels read, is asked for like a table.
+# Some panels read the settings file, which is polled like a table.
 SETTINGS = "settings"
 UNREADABLE = "unreadable"
-_HERE = Path(__file__).parent
+_DIRECTORY = Path(__file__).parent
 _panel = st.components.v2.component(
-    "tidemark_pulse", js=(_HERE / "pulse.js").read_text(encoding="utf-8"), isolate_styles=False
+    "tidemark_pulse", js=(_DIRECTORY / "pulse.js").read_text(encoding="utf-8"), isolate_styles=False
 )
 _ages = st.components.v2.component(
     "tidemark_ages",
     html="<p></p>",
-    js=(_HERE / "ages.js").read_text(encoding="utf-8"),
+    js=(_DIRECTORY / "ages.js").read_text(encoding="utf-8"),
     isolate_styles=False,
 )
 
@@ -83,9 +83,9 @@ class Pulse:
         at, known = self._states[table]
         if time.monotonic() - at < FRESH:
             return known
-        found = state(reader, table)
-        self._states[table] = (time.monotonic(), found)
-        return found
+        current = state(reader, table)
+        self._states[table] = (time.monotonic(), current)
+        return current
 
 
 @st.cache_resource(show_spinner=False)
@@ -129,7 +129,7 @@ def _secret() -> bytes:
 
 
 def paced(pace: float, cores: float) -> float:
-    """The next pace, where a process takes so many cores: the root keeps it from swinging."""
+    """The next pace for a process that uses this many cores. The square root prevents oscillation."""
     return min(max(pace * math.sqrt(cores / CORES), 1.0), LONGEST)
 
 
@@ -178,5 +178,5 @@ async def answer(request: Request) -> Response:
     """The states of the tables in the address, the server's time, and the pace of all pages."""
     tables, right = request.query_params.getlist("table"), asking_of(request.scope).right
     states = await run_in_threadpool(lambda: shared_pulse().states(data.shared_reader(right), tables))
-    found = {"now": time.time(), "pace": shared_pulse().pace(), "tables": states}
-    return JSONResponse(found, headers={"cache-control": "no-store"})
+    content = {"now": time.time(), "pace": shared_pulse().pace(), "tables": states}
+    return JSONResponse(content, headers={"cache-control": "no-store"})

@@ -37,9 +37,9 @@ def test_lines_of_a_filter(scene: Scene, each: str, hours: tuple[float, float] |
     selection = select(each, hours=hours)
     kept = inside(lines, selection, each)
 
-    found = overview.overview(rows, selection)
+    result = overview.overview(rows, selection)
 
-    assert (found.requests, found.pageviews, found.visitors) == (
+    assert (result.requests, result.pageviews, result.visitors) == (
         len(kept),
         kept["pageview"].sum(),
         people(kept),
@@ -127,8 +127,10 @@ def test_sessions_with_a_filter_of_lines_keep_those_with_a_pageview_that_passes(
         for hours in (None, (5, 50.5)):
             selection = select(*texts, hours=hours)
             wanted = [s for s in table(rows).itertuples() if keeps(s, lines, texts, selection)]
-            found = sessions.summary(rows, selection)
-            assert (found.sessions, found.pageviews) == (len(wanted), sum(s.pageviews for s in wanted)), texts
+            result = sessions.summary(rows, selection)
+            assert (result.sessions, result.pageviews) == (len(wanted), sum(s.pageviews for s in wanted)), (
+                texts
+            )
 
 
 def table(rows: Rows) -> pd.DataFrame:
@@ -184,14 +186,14 @@ def test_sources(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
     for each in filters:
         kept = kept[tests[each]]
 
-    found = sources.sources(rows, selection)
+    result = sources.sources(rows, selection)
 
     wanted = {
         key: (len(s), s["bounced"].sum(), s["pageviews"].sum(), s["visitor_id"].nunique())
         for key, s in kept.groupby(["channel", "source", "medium", "campaign"])
     }
-    assert {tuple(row[:4]): tuple(row[4:]) for row in found.itertuples(index=False)} == wanted
-    assert list(found["sessions"]) == sorted(found["sessions"], reverse=True)
+    assert {tuple(row[:4]): tuple(row[4:]) for row in result.itertuples(index=False)} == wanted
+    assert list(result["sessions"]) == sorted(result["sessions"], reverse=True)
     noted = Noted(rows.reader)
     sources.over_time(noted, selection, 3600)
     gold = not recount and filters != ("country=DE",)
@@ -217,19 +219,19 @@ def test_figures_over_time_are_the_same_from_gold_and_from_silver(
     rows, lines = scene
     selection = select(*filters, hours=(6, 50))
 
-    found, recounted = (
+    result, recounted = (
         OVER_TIME[figure](rows, replace(selection, recount=recount)) for recount in (False, True)
     )
 
-    assert len(found) > 0
-    keys = [name for name in found.columns if name in ("bin", "country", "channel", "bot_kind")]
-    names = sorted(set(found.columns) & set(recounted.columns))
-    one, other = (each[names].sort_values(keys, ignore_index=True) for each in (found, recounted))
+    assert len(result) > 0
+    keys = [name for name in result.columns if name in ("bin", "country", "channel", "bot_kind")]
+    names = sorted(set(result.columns) & set(recounted.columns))
+    one, other = (each[names].sort_values(keys, ignore_index=True) for each in (result, recounted))
     pd.testing.assert_frame_equal(one, other, check_dtype=False)
     if figure == "overview":
         kept = inside(lines, selection, *filters)
         wanted = kept.groupby(kept["event_time"].dt.floor("2h")).size()
-        assert found.set_index("bin")["requests"].to_dict() == wanted.to_dict()
+        assert result.set_index("bin")["requests"].to_dict() == wanted.to_dict()
 
 
 def test_figures_and_their_change(scene: Scene) -> None:
@@ -252,9 +254,9 @@ def test_lines_of_an_entry_page_are_those_during_its_sessions(scene: Scene) -> N
         for s in of
     ]
 
-    found = overview.overview(rows, select("entry_page=/a", hours=None))
+    result = overview.overview(rows, select("entry_page=/a", hours=None))
 
-    assert (found.requests, found.sessions) == (len(pd.concat(during)), len(of))
+    assert (result.requests, result.sessions) == (len(pd.concat(during)), len(of))
 
 
 def test_a_figure_opens_its_newest_rows_and_their_raw_lines(scene: Scene, tmp_path: Path) -> None:
@@ -262,14 +264,14 @@ def test_a_figure_opens_its_newest_rows_and_their_raw_lines(scene: Scene, tmp_pa
     selection = select("path=/a", hours=(5, 50))
     kept = inside(lines[lines["path"] == "/a"], selection)
 
-    found = drill.newest(rows, selection, limit=5)
+    result = drill.newest(rows, selection, limit=5)
 
-    assert list(found["event_time"]) == sorted(kept["event_time"], reverse=True)[:5]
+    assert list(result["event_time"]) == sorted(kept["event_time"], reverse=True)[:5]
     names = ["topic", "partition", "offset", "site", "kafka_timestamp", "ingested_at"]
     raw = [row | {"value": b"line %d" % row["offset"]} for row in lines[names].to_dict("records")]
     lakehouse.write(tmp_path, "bronze.access_log", raw)
-    line = drill.line(Direct(DeltaReader(tmp_path)), found.iloc[0])
+    line = drill.line(Direct(DeltaReader(tmp_path)), result.iloc[0])
     assert line is not None
-    assert line.value == b"line %d" % found["offset"].iloc[0]
+    assert line.value == b"line %d" % result["offset"].iloc[0]
     assert (line.format, line.rules_version, line.batch) == ("combined", "v1", None)
-    assert drill.line(Direct(DeltaReader(tmp_path)), {**found.iloc[0], "offset": 10**9}) is None
+    assert drill.line(Direct(DeltaReader(tmp_path)), {**result.iloc[0], "offset": 10**9}) is None

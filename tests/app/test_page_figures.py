@@ -79,7 +79,7 @@ def test_overview(chosen: Chosen) -> None:
     page.button(key="sql-overview-summary_panel").click().run()
     opened = page.session_state["opened"]
     assert opened.title == "Summary: SQL"
-    assert "FROM delta_scan" in opened.body.keywords["written"](opened.body.keywords["asked"])
+    assert "FROM delta_scan" in opened.body.keywords["written"](opened.body.keywords["current"])
     assert not page.error and not page.warning
 
 

@@ -78,8 +78,8 @@ def test_a_panel_follows_the_tables_that_it_was_drawn_from(tmp_path: Path) -> No
     page = show("countries", tmp_path)
 
     known = DeltaReader(tmp_path)
-    found = [json.loads(each.proto.json) for each in page.get("bidi_component")]
-    panels = {each["panel"]: each for each in found if "panel" in each}
+    result = [json.loads(each.proto.json) for each in page.get("bidi_component")]
+    panels = {each["panel"]: each for each in result if "panel" in each}
     panel = panels["countries-map_panel"]
     country = "gold/visitors_by_country"
     assert panel["tables"][country] == pulse.of_version(known.version(country)) != ""
@@ -106,10 +106,10 @@ def test_rows_are_kept_for_all_viewers_until_their_table_changes(tmp_path: Path)
             reads.append(q.table)
             return super().arrow(q)
 
-    reader, asked = Counting(tmp_path), query(TRAFFIC, {"requests": total("requests")})
-    assert [data.rows_of(reader)(asked)["requests"].item() for _ in range(3)] == [1, 1, 1]
+    reader, wanted = Counting(tmp_path), query(TRAFFIC, {"requests": total("requests")})
+    assert [data.rows_of(reader)(wanted)["requests"].item() for _ in range(3)] == [1, 1, 1]
     tables.write_gold(tmp_path, [Request(NOW, "v"), Request(NOW, "w")])
-    assert data.rows_of(reader)(asked)["requests"].item() == 2
+    assert data.rows_of(reader)(wanted)["requests"].item() == 2
     assert reads == [TRAFFIC, TRAFFIC]
 
 

@@ -39,19 +39,19 @@ def some_values(number: int, seed: int = 1) -> list[str]:
 )
 def test_the_bytes_are_those_of_the_library(values: list[str]) -> None:
     groups = np.zeros(len(values), np.int64)
-    found = of_values(groups, pa.array(values, pa.string()), 1)
-    assert found.to_bytes().to_pylist() == [of_library(values)]
-    assert found.counts().to_pylist() == [len({value for value in values if value})]
+    result = of_values(groups, pa.array(values, pa.string()), 1)
+    assert result.to_bytes().to_pylist() == [of_library(values)]
+    assert result.counts().to_pylist() == [len({value for value in values if value})]
 
 
 def test_groups_are_apart_and_nulls_count_nowhere() -> None:
     values = [None if n % 7 == 0 else f"{n % 50}" for n in range(1_000)]
     groups = np.arange(1_000) % 3
-    found = of_values(groups, pa.array(values).slice(0), 4)
+    result = of_values(groups, pa.array(values).slice(0), 4)
     expected = [
         of_library([v for v, g in zip(values, groups, strict=True) if g == group and v]) for group in range(4)
     ]
-    assert found.to_bytes().to_pylist() == expected
+    assert result.to_bytes().to_pylist() == expected
 
 
 def test_a_slice_is_hashed_as_a_whole_column_is() -> None:
@@ -60,24 +60,24 @@ def test_a_slice_is_hashed_as_a_whole_column_is() -> None:
 
 
 def test_lists_and_bytes_come_back() -> None:
-    found = of_values(np.arange(90) % 5, pa.array(some_values(90)), 6)
-    again = of_bytes(pa.chunked_array([found.to_bytes().slice(0, 2), found.to_bytes().slice(2)]))
-    assert again.to_bytes().equals(found.to_bytes())
-    rows, hashes, theta = of_lists(found.to_lists(), pa.array(found.theta))
-    assert unite(rows, hashes, theta).to_bytes().equals(found.to_bytes())
+    result = of_values(np.arange(90) % 5, pa.array(some_values(90)), 6)
+    again = of_bytes(pa.chunked_array([result.to_bytes().slice(0, 2), result.to_bytes().slice(2)]))
+    assert again.to_bytes().equals(result.to_bytes())
+    rows, hashes, theta = of_lists(result.to_lists(), pa.array(result.theta))
+    assert unite(rows, hashes, theta).to_bytes().equals(result.to_bytes())
 
 
 def test_spark_s_sketches_are_read(spark: SparkSession) -> None:
     rows = spark.range(5_000).selectExpr("id % 3 AS g", "string(id % 700) AS v").groupBy("g")
-    made = rows.agg(
+    of_spark = rows.agg(
         F.theta_sketch_agg("v", LG_ENTRIES).alias("s"), F.count_distinct("v").alias("n")
     ).toArrow()
-    found = of_bytes(made["s"])
-    assert found.counts().to_pylist() == made["n"].to_pylist()
-    assert found.hashes[found.offsets[0] : found.offsets[1]].tolist() == sorted(
-        compact_theta_sketch.deserialize(made["s"][0].as_py()).get_hashes()
+    result = of_bytes(of_spark["s"])
+    assert result.counts().to_pylist() == of_spark["n"].to_pylist()
+    assert result.hashes[result.offsets[0] : result.offsets[1]].tolist() == sorted(
+        compact_theta_sketch.deserialize(of_spark["s"][0].as_py()).get_hashes()
         if hasattr(compact_theta_sketch, "get_hashes")
-        else list(compact_theta_sketch.deserialize(made["s"][0].as_py()))
+        else list(compact_theta_sketch.deserialize(of_spark["s"][0].as_py()))
     )
 
 

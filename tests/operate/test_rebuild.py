@@ -111,15 +111,15 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
     foretold = rebuild(spark, wrong, "silver.requests", dry_run=True)
     assert versions(wrong) == before
     assert not (wrong.home / "swap").exists()
-    found = rebuild(spark, wrong, "silver.requests")
-    assert found == foretold
+    result = rebuild(spark, wrong, "silver.requests")
+    assert result == foretold
     assert_equal(wrong, expected)
-    days = [each for each in found if isinstance(each, Difference)]
-    assert days == found  # no line has another value
+    days = [each for each in result if isinstance(each, Difference)]
+    assert days == result  # no line has another value
     moved = sum(d.after - d.before for d in days if (d.table, d.what) == ("silver.requests", "rows"))
     assert moved == -sum(d.after - d.before for d in days if (d.table, d.what) == ("silver.rejected", "rows"))
     assert moved > 50
-    assert {d.table for d in found} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
+    assert {d.table for d in result} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
     sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
     assert sum(s[0] for s in sites) == expected.accepted  # type: ignore[misc]
     # The second flow passes over rewritten rows, so none of them waits.
@@ -164,13 +164,13 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
     settings = replace(wrong, sites={"default": SiteSettings(hosts=(HOST,))})
     assert settings.sites != wrong.sites
 
-    found = rebuild(spark, settings, "silver.requests", dry_run=True)
+    result = rebuild(spark, settings, "silver.requests", dry_run=True)
 
-    (channel,) = (each for each in found if isinstance(each, Revalued) and each.what == "channel")
+    (channel,) = (each for each in result if isinstance(each, Revalued) and each.what == "channel")
     assert channel == Revalued("silver.requests", "channel", sum(own), len(before)) and sum(own) > 100
-    assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(found))
+    assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(result))
     monkeypatch.setattr(revalued, "_here", revalued._in_executors)
-    assert rebuild(spark, settings, "silver.requests", dry_run=True) == found
+    assert rebuild(spark, settings, "silver.requests", dry_run=True) == result
 
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
         sender.stdin.close()
         goals = {"goals": {"product": {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
         settings = declaring(settings, goals)
-        said = process.communicate(timeout=90)[0]
-        assert process.returncode == -signal.SIGKILL, said
+        output = process.communicate(timeout=90)[0]
+        assert process.returncode == -signal.SIGKILL, output
         assert status.describe(settings)["own_hosts"]["sites"] == ["shop"]
         process = run_process(settings, once=False)
         lines_changed = r"Own hosts of shop: ([\d,]+) lines of [\d,]+ have another channel"
@@ -207,8 +207,8 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
         assert process.poll() is None, process.communicate()[0]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-    said = process.communicate(timeout=60)[0]
-    assert re.search(r"parts of .*gold\.traffic.* are staged already", said)
+    output = process.communicate(timeout=60)[0]
+    assert re.search(r"parts of .*gold\.traffic.* are staged already", output)
     run_here(spark, settings)
     expected = recount(pairs, hosts={"shop": [HOST]}, goals={"product": CONDITIONS["product"]})
     assert_equal(settings, expected)
@@ -220,18 +220,18 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
 
 def await_note(settings: Settings, pattern: str) -> int:
     """The number in a note, once there is one of this pattern."""
-    found: list[int] = []
+    result: list[int] = []
 
     def noted() -> bool:
         there = DeltaTable.is_deltatable(str(settings.tables / "quality/notes"))
         texts = [str(text) for (text,) in rows(settings, "quality.notes", ["text"])] if there else []
-        found.extend(
+        result.extend(
             int(match[1].replace(",", "")) for text in texts if (match := re.fullmatch(pattern, text))
         )
-        return bool(found)
+        return bool(result)
 
     assert wait_until(noted, 90), rows(settings, "quality.notes", ["text"])
-    return found[0]
+    return result[0]
 
 
 def conversions(settings: Settings) -> int:
@@ -300,8 +300,8 @@ def test_damaged_tables_are_made_anew(wrong: Settings, spark: SparkSession) -> N
         assert set(rows(wrong, name, columns[name])) < before[name]
     rebuild(spark, wrong, "gold.traffic")
     assert set(rows(wrong, "gold.traffic", columns["gold.traffic"])) == before["gold.traffic"]
-    found = rebuild(spark, wrong, *columns, since=datetime(2026, 1, 1, tzinfo=UTC))
-    assert {d.table for d in found} == set(columns) - {"gold.traffic"}
+    result = rebuild(spark, wrong, *columns, since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert {d.table for d in result} == set(columns) - {"gold.traffic"}
     assert {name: set(rows(wrong, name, columns[name])) for name in columns} == before
 
 

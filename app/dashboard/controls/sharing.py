@@ -22,7 +22,7 @@ EXPIRES = ("7d", "30d", "90d", "365d", NEVER)
 
 
 def offer(home: Path | None, page: str) -> None:
-    """A button that opens the dialog, where the page can be shared by whoever looks."""
+    """A button that opens the dialog, if the viewer may share the page."""
     if home is None or page not in PAGES or not who.administers():
         return
     view = actions.Whole("Share this page", functools.partial(form, home=home, page=page))
@@ -43,12 +43,12 @@ def form(look: Look, *, home: Path, page: str) -> None:
     st.text(
         f"Whoever has the address sees this page of {', '.join((site, *filters))}, as a viewer, and nothing else."
     )
-    if made := state.pop("share-made", ""):
+    if link := state.pop("share-made", ""):
         st.text("The address is shown this once:")
-        st.code(made, language=None)
+        st.code(link, language=None)
         st.text(state.pop("share-caveat", ""))
-    if said := state.pop("share-said", ""):
-        st.error(plain(said), icon=":material/error:")
+    if message := state.pop("share-said", ""):
+        st.error(plain(message), icon=":material/error:")
     with st.form("share", border=False):
         st.text_input(
             "Password", type="password", key="share-password", placeholder="none", autocomplete="new-password"

@@ -30,7 +30,7 @@ _WRONG = "The name or the password is wrong."
 
 
 def routes(door: Door) -> list[BaseRoute]:
-    """The routes of login and logout, for whoever has not logged in, too."""
+    """The routes of login and logout, which need no login."""
     return _Routes(door).routes()
 
 
@@ -146,9 +146,14 @@ async def unlock(door: Door, passwords: Passwords, share: Share, request: Reques
     response = RedirectResponse(f"{address}?{UNLOCKED}" if share.embed else address, 303)
     secure = is_https(request)
     response.set_cookie(
-        share_cookie(share), door.sessions.begin(share.id, "share"), path=address, httponly=True, secure=secure,
-        max_age=HOURS * 3600, samesite="none" if share.embed and secure else "lax",
-    )  # fmt: skip
+        share_cookie(share),
+        door.sessions.begin(share.id, "share"),
+        path=address,
+        httponly=True,
+        secure=secure,
+        max_age=HOURS * 3600,
+        samesite="none" if share.embed and secure else "lax",
+    )
     if share.embed and secure:
         # Without it, browsers keep no cookie in a frame of another site. Python sets it from 3.14 on.
         response.headers["set-cookie"] += "; Partitioned"
@@ -165,10 +170,10 @@ async def form_of(request: Request) -> dict[str, str]:
             if len(body) > _MOST_BYTES:
                 return {}
     try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:
         return {}
-    return {name: values[-1] for name, values in found.items()}
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def refused(status: int, error: str, remedy: str) -> JSONResponse:

@@ -1,4 +1,4 @@
-"""Shares: a page of a site with filters, for whoever has its address."""
+"""Shares: a page of a site with filters, readable by anyone with its address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?")
 
 @dataclass(frozen=True)
 class Share:
-    """What an address shows. `password` is a hash, empty for none; `embed`: it may stand in a frame, of the origins
+    """The content of a share. `password` is a hash, empty for none; `embed`: it may stand in a frame, of the origins
     `embed_in`, or of any if there are none; `ends_at` None: never."""
 
     id: str
@@ -40,9 +40,15 @@ class Share:
 
     @classmethod
     def of(
-        cls, site: str, page: str, filters: Sequence[str], password: str = "", *, embed: bool = False,
+        cls,
+        site: str,
+        page: str,
+        filters: Sequence[str],
+        password: str = "",
+        *,
+        embed: bool = False,
         embed_in: Sequence[str] = (),
-    ) -> Share:  # fmt: skip
+    ) -> Share:
         """A share as people ask for it; `password` is a hash. `embed_in` implies `embed`. Raises InputError for an
         origin and SelectionError for a filter that cannot be used."""
         for origin in embed_in:
@@ -60,7 +66,7 @@ class Share:
 
     @property
     def about(self) -> str:
-        """What it shows, in one line."""
+        """Its content in one line."""
         parts = [f"{self.page} of {self.site}", *map(str, self.filters)]
         parts += ["password"] * bool(self.password)
         return ", ".join(

@@ -119,17 +119,17 @@ class Answers:
 
     async def _answer(self, asking: Asking, name: str, values: Values) -> Answer:
         until = time.monotonic() + self.limits.seconds
-        asked, limit, key, known = await asyncio.to_thread(self._begun, asking.right, name, values)
+        wanted, limit, key, known = await asyncio.to_thread(self._begun, asking.right, name, values)
         if known is not None:
             return known
         running = self._running.get(key)
         if running is None:
             self._require_room()
-            running = self._pool.submit(self._compute, asking.right, asked, limit, key, until)
+            running = self._pool.submit(self._compute, asking.right, wanted, limit, key, until)
             self._running[key] = running
             running.add_done_callback(lambda _: self._running.pop(key, None))
         awaited = asyncio.wrap_future(running)
-        # Its failure is asked for even when nobody waits any more: otherwise asyncio logs it as forgotten.
+        # Retrieves the exception even if no caller waits any more; otherwise asyncio logs it as never retrieved.
         awaited.add_done_callback(lambda done: done.cancelled() or done.exception())
         # Others may wait for it, too.
         return await asyncio.shield(awaited)
@@ -145,9 +145,9 @@ class Answers:
 
     def _begun(self, right: Right, name: str, values: Values) -> tuple[Question, int, str, Answer | None]:
         """The question, the most rows of each list, the question's key, and its answer if that is known."""
-        asked, limit = self._question(right, name, values)
-        key = _key(right, asked, limit)
-        return asked, limit, key, self._remembered(key)
+        wanted, limit = self._question(right, name, values)
+        key = _key(right, wanted, limit)
+        return wanted, limit, key, self._remembered(key)
 
     def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
         """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
@@ -157,18 +157,18 @@ class Answers:
         if name != LINES.name:
             own.pop(LIMIT.name, None)
             limit = max(0, min(limit, self.limits.rows))
-        asked = question(name, own, declarations(Direct(self._versions.reader), right), ranged=True)
-        if not right.at_least(asked.spec.role):
+        wanted = question(name, own, declarations(Direct(self._versions.reader), right), ranged=True)
+        if not right.at_least(wanted.spec.role):
             raise ForbiddenError(
-                f"{asked.spec.name} is for those with the role {asked.spec.role}",
+                f"{wanted.spec.name} is for those with the role {wanted.spec.role}",
                 "An admin can change the role.",
             )
-        site = asked.selection.site
+        site = wanted.selection.site
         if site is not None and not right.has_site(site):
             raise ForbiddenError(
                 f"site: {site!r} is closed to you", f"Open are: {', '.join(sorted(right.sites or ()))}."
             )
-        return asked, limit
+        return wanted, limit
 
     def _remembered(self, key: str) -> Answer | None:
         """The answer, unless a table that it depends on has another version."""
@@ -180,11 +180,11 @@ class Answers:
         current = all(self._versions.version(table) == version for table, version in known.versions.items())
         return known if current else None
 
-    def _compute(self, right: Right, asked: Question, limit: int, key: str, until: float) -> Answer:
+    def _compute(self, right: Right, wanted: Question, limit: int, key: str, until: float) -> Answer:
         begun = time.monotonic()
         watched = Watched(self.reader, self.limits.seconds, until)
         try:
-            result = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
+            result = limited(report(Direct(permitted(watched, right), self._unions), wanted), limit)
         finally:
             if begun < until:
                 with self._lock:
@@ -203,7 +203,7 @@ class Answers:
 
 
 def limited(result: Report, most: int) -> Report:
-    """The report with at most so many rows in each list; `limited` in its JSON has the lengths of longer ones."""
+    """The report with at most `limit` rows in each list; `limited` in its JSON has the lengths of longer ones."""
     longer = {
         name: len(rows) for name, rows in result.json.items() if isinstance(rows, list) and len(rows) > most
     }
@@ -222,9 +222,9 @@ def values_of(pairs: Sequence[tuple[str, str]]) -> Values:
     return values
 
 
-def _key(right: Right, asked: Question, limit: int) -> str:
+def _key(right: Right, wanted: Question, limit: int) -> str:
     """A text that is the same only for questions with the same answer."""
-    return f"{right.label} {asked.spec.name} {limit} {asked.selection!r} {asked.parameters!r}"
+    return f"{right.label} {wanted.spec.name} {limit} {wanted.selection!r} {wanted.parameters!r}"
 
 
 def _size(answer: Answer) -> int:

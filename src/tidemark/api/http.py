@@ -1,4 +1,4 @@
-"""The routes of the HTTP API, and that of MCP. The guard of `tidemark.access` stands before all of them."""
+"""The routes of the HTTP API, and that of MCP. The guard of `tidemark.access` protects all of them."""
 
 from __future__ import annotations
 

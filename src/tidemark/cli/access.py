@@ -78,8 +78,8 @@ def user_add(
 @click.pass_context
 def user_list(ctx: click.Context, /, **home: Any) -> None:
     """List people with their roles and sites."""
-    found = Door(settings_of(ctx, **home).home).people.all()
-    _show([f"{person.name:<24} {person.right.about}" for person in found], "nobody yet")
+    people = Door(settings_of(ctx, **home).home).people.all()
+    _show([f"{person.name:<24} {person.right.about}" for person in people], "nobody yet")
 
 
 @user_group.command("remove")
@@ -123,8 +123,8 @@ def key_add(
 @click.pass_context
 def key_list(ctx: click.Context, /, **home: Any) -> None:
     """List keys with their roles, sites and ends."""
-    found = Door(settings_of(ctx, **home).home).keys.all()
-    _show([f"{key.name:<24} {key.right.about}, {_until(key.ends_at)}" for key in found], "no keys yet")
+    keys = Door(settings_of(ctx, **home).home).keys.all()
+    _show([f"{key.name:<24} {key.right.about}, {_until(key.ends_at)}" for key in keys], "no keys yet")
 
 
 @key_group.command("revoke")
@@ -141,7 +141,7 @@ def key_revoke(ctx: click.Context, /, name: str, **home: Any) -> None:
 
 @access_command.group("share")
 def share_group() -> None:
-    """Pages for whoever has their address."""
+    """Pages that anyone with their address can read."""
 
 
 @share_group.command("add")
@@ -157,9 +157,17 @@ def share_group() -> None:
 @click.option("--embed-in", multiple=True, metavar="ORIGIN", help="Only of this one, https://…; repeatable.")
 @click.pass_context
 def share_add(
-    ctx: click.Context, /, site: str, page: str, filters: tuple[str, ...], password_stdin: bool, expires: str | None,
-    embed: bool, embed_in: tuple[str, ...], **home: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    site: str,
+    page: str,
+    filters: tuple[str, ...],
+    password_stdin: bool,
+    expires: str | None,
+    embed: bool,
+    embed_in: tuple[str, ...],
+    **home: Any,
+) -> None:
     """Share a page of a site, and print its address on the dashboard's server, once."""
     settings = _prepared(ctx, home)
     door = Door(settings.home)
@@ -177,8 +185,8 @@ def share_add(
 @click.pass_context
 def share_list(ctx: click.Context, /, **home: Any) -> None:
     """List shares with their ids, by which `revoke` knows them."""
-    found = Door(settings_of(ctx, **home).home).shares.all()
-    _show([f"{share.id}  {share.about}, {_until(share.ends_at)}" for share in found], "no shares yet")
+    shares = Door(settings_of(ctx, **home).home).shares.all()
+    _show([f"{share.id}  {share.about}, {_until(share.ends_at)}" for share in shares], "no shares yet")
 
 
 @share_group.command("revoke")

@@ -20,7 +20,7 @@ from tidemark.figures.sketches import WHOLE, read
 
 LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
-# With at most so many possible codes per code, setting flags is faster than sorting.
+# With at most this many possible codes per code, setting flags is faster than sorting.
 _FLAGS_PER_CODE = 32
 
 Numbers = np.ndarray[Any, Any]

@@ -24,39 +24,45 @@ class Counted:
     where: tuple[Condition, ...] = ()
     silver_where: tuple[Condition, ...] = ()
 
-    def of(self, rows: Rows, selection: Selection, found: pd.DataFrame) -> pd.Series:
-        """The counts of the values in the rows of `found`, by their columns `by`; other values may be among them."""
+    def of(self, rows: Rows, selection: Selection, frame: pd.DataFrame) -> pd.Series:
+        """The counts of the values in the rows of `frame`, by their columns `by`; other values may be among them."""
         listed: tuple[Condition, ...] = ()
         # Visitors are counted for all values: the list itself has just united them by day, which is remembered.
         if self.name != "visitors":
             listed = tuple(
-                Where(self.base.grouped(name), "in", tuple(found[name].unique().tolist())) for name in self.by
+                Where(self.base.grouped(name), "in", tuple(frame[name].unique().tolist())) for name in self.by
             )
         counts = measured(
-            rows, selection, self.base, self.golds, [self.name],
-            by=self.by, where=(*self.where, *listed), silver_where=self.silver_where,
-        )  # fmt: skip
+            rows,
+            selection,
+            self.base,
+            self.golds,
+            [self.name],
+            by=self.by,
+            where=(*self.where, *listed),
+            silver_where=self.silver_where,
+        )
         return counts.set_index(list(self.by))[self.name]
 
 
 def changes(
     rows: Rows,
     counted: Counted,
-    found: pd.DataFrame,
+    frame: pd.DataFrame,
     selection: Selection,
     period: Selection | None,
     *,
     known: bool = False,
 ) -> list[Change]:
-    """For each row of `found` its count in the selection and in the earlier period; no change without one. `known` says
-    that `found` has the counts of this selection."""
-    if period is None or found.empty:
-        return [Change(None, None)] * len(found)
-    values = found[list(counted.by)].itertuples(index=False, name=None)
+    """For each row of `frame` its count in the selection and in the earlier period; no change without one. `known` says
+    that `frame` has the counts of this selection."""
+    if period is None or frame.empty:
+        return [Change(None, None)] * len(frame)
+    values = frame[list(counted.by)].itertuples(index=False, name=None)
     keys = [value if len(counted.by) > 1 else value[0] for value in values]
-    before = counted.of(rows, period, found).to_dict()
+    before = counted.of(rows, period, frame).to_dict()
     if known:
-        now = dict(zip(keys, found[counted.name].tolist(), strict=True))
+        now = dict(zip(keys, frame[counted.name].tolist(), strict=True))
     else:
-        now = counted.of(rows, selection, found).to_dict()
+        now = counted.of(rows, selection, frame).to_dict()
     return [Change(now.get(key, 0), before.get(key, 0)) for key in keys]

@@ -95,8 +95,8 @@ class Gold:
     def where(self, selection: Selection) -> tuple[Condition, ...]:
         """Conditions on the table's rows."""
         filters = [f for f in selection.filters if f.field in self.fields]
-        asked = [conditions.bots_of(f) for f in selection.filters if f.field not in self.fields]
-        bots = tuple(Where("bot", "=", bot) for bot in asked)
+        bot_values = [conditions.bots_of(f) for f in selection.filters if f.field not in self.fields]
+        bots = tuple(Where("bot", "=", bot) for bot in bot_values)
         return (*conditions.within(selection, self.time), *conditions.passing(filters), *bots)
 
 
@@ -149,7 +149,7 @@ def _window(moment: datetime, seconds: int, *, up: bool) -> datetime:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Measures:
     """The measures `names` of `base`, and by what they are grouped; the rest as for `measured`."""
 
     base: Base
@@ -171,11 +171,11 @@ class _Asked:
     def with_visitors(self, sums: pd.DataFrame, visitors: pd.DataFrame) -> pd.DataFrame:
         """The sums and the visitors of the same groups."""
         if self.groups:
-            found = sums.merge(visitors, on=self.groups, how="left")
+            joined = sums.merge(visitors, on=self.groups, how="left")
         else:
-            found = sums.assign(visitors=visitors["visitors"])
-        counts = found["visitors"].fillna(0).astype("int64")
-        return found.assign(visitors=counts)[[*self.groups, *self.names]]
+            joined = sums.assign(visitors=visitors["visitors"])
+        counts = joined["visitors"].fillna(0).astype("int64")
+        return joined.assign(visitors=counts)[[*self.groups, *self.names]]
 
 
 def measured(
@@ -201,15 +201,15 @@ def measured(
     come out, not of `visitors`. Without grouping there is one row.
     """
     bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
-    asked = _Asked(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where))
+    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where))
     gold, parts = _answering(rows, golds, selection, bins)
     if gold is None:
-        found = _from_silver(rows, selection, asked, order_by, limit)
+        result = _from_silver(rows, selection, measures, order_by, limit)
     elif len(parts) == 1:
-        found = _from_gold(rows, gold, parts[0], asked, order_by, limit)
+        result = _from_gold(rows, gold, parts[0], measures, order_by, limit)
     else:
-        found = _added(rows, gold, parts, asked, order_by, limit)
-    return in_utc(found, bins)
+        result = _added(rows, gold, parts, measures, order_by, limit)
+    return in_utc(result, bins)
 
 
 def _answering(
@@ -230,23 +230,23 @@ def _from_gold(
     rows: Rows,
     gold: Gold,
     selection: Selection,
-    asked: _Asked,
+    measures: _Measures,
     order_by: Sequence[str] = (),
     limit: int | None = None,
 ) -> pd.DataFrame:
-    kept = (*gold.where(selection), *asked.where)
-    columns: Columns = {"bin": asked.bins.of(gold.time)} if asked.bins else {}
-    columns |= {name: name for name in asked.by}
-    columns |= {name: greatest(name) if name in NEWEST else total(name) for name in asked.sums}
+    kept = (*gold.where(selection), *measures.where)
+    columns: Columns = {"bin": measures.bins.of(gold.time)} if measures.bins else {}
+    columns |= {name: name for name in measures.by}
+    columns |= {name: greatest(name) if name in NEWEST else total(name) for name in measures.sums}
     if not columns:
         return united(rows, gold, kept)
-    found = rows(query(gold.table, columns, kept, group_by=asked.groups, order_by=order_by, limit=limit))
-    if "visitors" not in asked.names:
-        return found
+    counted = rows(query(gold.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit))
+    if "visitors" not in measures.names:
+        return counted
     # A list with all values has the unions of every list with all values.
-    if limit is not None and asked.by and len(found) >= limit:
-        kept = (*kept, Where(asked.by[0], "in", tuple(found[asked.by[0]].unique().tolist())))
-    return asked.with_visitors(found, united(rows, gold, kept, asked.by, asked.bins))
+    if limit is not None and measures.by and len(counted) >= limit:
+        kept = (*kept, Where(measures.by[0], "in", tuple(counted[measures.by[0]].unique().tolist())))
+    return measures.with_visitors(counted, united(rows, gold, kept, measures.by, measures.bins))
 
 
 def united(
@@ -257,80 +257,84 @@ def united(
 
 
 def _from_silver(
-    rows: Rows, selection: Selection, asked: _Asked, order_by: Sequence[str] = (), limit: int | None = None
+    rows: Rows,
+    selection: Selection,
+    measures: _Measures,
+    order_by: Sequence[str] = (),
+    limit: int | None = None,
 ) -> pd.DataFrame:
-    base = asked.base
-    columns: Columns = {"bin": asked.bins.of(base.time)} if asked.bins else {}
-    columns |= {name: base.grouped(name) for name in asked.by}
-    columns |= {name: base.measures[name] for name in asked.names}
-    kept = (*base.where(selection, rows), *asked.where, *asked.silver_where)
-    return rows(query(base.table, columns, kept, group_by=asked.groups, order_by=order_by, limit=limit))
+    base = measures.base
+    columns: Columns = {"bin": measures.bins.of(base.time)} if measures.bins else {}
+    columns |= {name: base.grouped(name) for name in measures.by}
+    columns |= {name: base.measures[name] for name in measures.names}
+    kept = (*base.where(selection, rows), *measures.where, *measures.silver_where)
+    return rows(query(base.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit))
 
 
 def _added(
     rows: Rows,
     gold: Gold,
     parts: Sequence[Selection],
-    asked: _Asked,
+    measures: _Measures,
     order_by: Sequence[str],
     limit: int | None,
 ) -> pd.DataFrame:
     """The figures of parts of a selection together."""
-    grouping = Grouping(asked.by, asked.bins, gold.time)
-    summed = replace(asked, names=asked.sums)
+    grouping = Grouping(measures.by, measures.bins, gold.time)
+    summed = replace(measures, names=measures.sums)
     frames, unions = [], []
     for part in parts:
-        whole = has(rows, gold, part, asked.bins)
-        if asked.sums or asked.groups:
+        whole = has(rows, gold, part, measures.bins)
+        if measures.sums or measures.groups:
             frames.append(
                 _from_gold(rows, gold, part, summed) if whole else _numbered(_from_silver(rows, part, summed))
             )
-        if "visitors" in asked.names:
-            kept = (*gold.where(part), *asked.where)
+        if "visitors" in measures.names:
+            kept = (*gold.where(part), *measures.where)
             unions.append(
                 visitors.united(rows, gold.table, kept, grouping)
                 if whole
-                else _ids(rows, part, asked, grouping)
+                else _ids(rows, part, measures, grouping)
             )
     people = visitors.counts(visitors.merged(unions), grouping) if unions else None
     if not frames and people is not None:
         return people
-    found = _summed(frames, asked)
+    sums = _summed(frames, measures)
     if order_by:
         ascending = [not name.startswith("-") for name in order_by]
         names = [name.removeprefix("-") for name in order_by]
-        found = found.sort_values(names, ascending=ascending, ignore_index=True)
-    found = found if limit is None else found.head(limit)
-    return found if people is None else asked.with_visitors(found, people)
+        sums = sums.sort_values(names, ascending=ascending, ignore_index=True)
+    sums = sums if limit is None else sums.head(limit)
+    return sums if people is None else measures.with_visitors(sums, people)
 
 
-def _numbered(found: pd.DataFrame) -> pd.DataFrame:
+def _numbered(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of silver with the status 0 where it is missing, as gold has it."""
-    return found.assign(status=found["status"].fillna(0).astype("int64")) if "status" in found else found
+    return rows.assign(status=rows["status"].fillna(0).astype("int64")) if "status" in rows else rows
 
 
-def _summed(frames: Sequence[pd.DataFrame], asked: _Asked) -> pd.DataFrame:
+def _summed(frames: Sequence[pd.DataFrame], measures: _Measures) -> pd.DataFrame:
     """The sums of the rows of all frames by group."""
-    how = {name: "max" if name in NEWEST else "sum" for name in asked.sums}
+    how = {name: "max" if name in NEWEST else "sum" for name in measures.sums}
     every = pd.concat([each for each in frames if len(each)] or frames[:1], ignore_index=True)
-    if not asked.groups:
+    if not measures.groups:
         return pd.DataFrame({name: [every[name].agg(of)] for name, of in how.items()})
     if not how:
         return every.drop_duplicates(ignore_index=True)
-    return every.groupby(asked.groups, as_index=False, sort=False, dropna=False).agg(how)
+    return every.groupby(measures.groups, as_index=False, sort=False, dropna=False).agg(how)
 
 
-def _ids(rows: Rows, selection: Selection, asked: _Asked, grouping: Grouping) -> visitors.United:
+def _ids(rows: Rows, selection: Selection, measures: _Measures, grouping: Grouping) -> visitors.United:
     """The visitors of a selection by single ids from silver."""
-    base = asked.base
+    base = measures.base
     measure = base.measures["visitors"]
     columns: Columns = {"site": "site", "visitor": measure.column}
-    columns |= {"start": asked.bins.of(base.time)} if asked.bins else {}
-    columns |= {name: base.grouped(column) for name, column in zip(grouping.names, asked.by, strict=True)}
-    kept = (*base.where(selection, rows), *asked.where, *asked.silver_where, *measure.when)
+    columns |= {"start": measures.bins.of(base.time)} if measures.bins else {}
+    columns |= {name: base.grouped(column) for name, column in zip(grouping.names, measures.by, strict=True)}
+    kept = (*base.where(selection, rows), *measures.where, *measures.silver_where, *measure.when)
     there = Where(measure.column, "!=", "")
-    asked_for = query(base.table, columns, (*kept, there), group_by=list(columns), counted=True)
-    return visitors.of_ids(rows.reader.arrow(asked_for), grouping)
+    wanted = query(base.table, columns, (*kept, there), group_by=list(columns), counted=True)
+    return visitors.of_ids(rows.reader.arrow(wanted), grouping)
 
 
 # Columns of silver that are no text, or never NULL; in a gold key what is missing is the empty text.

@@ -1,4 +1,4 @@
-"""The layer through which whoever has logged in reads: it adds their sites to every query, and refuses what their role
+"""The layer through which logged-in users read: it adds their sites to every query, and refuses what their role
 may not see. Nothing above it has to think of either."""
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Permitted(Through):
         columns = [column for _, column in q.columns]
         of_persons = q.table.startswith(_OF_PERSONS)
         personal = PERSONAL | ({_LINE} if of_persons else set())
-        # A condition on an id of a session tells nothing to whoever cannot read the ids.
-        known = {_shown(column) for column in columns} | (_asked(q) - {"session_id"})
+        # A condition on a session id reveals nothing to users who cannot read the ids.
+        known = {_shown(column) for column in columns} | (_compared_columns(q) - {"session_id"})
         grouped = bool(q.group_by) or all(_is_aggregate(column) for column in columns)
         if known & personal or (of_persons and not grouped):
             raise ForbiddenError("Only analysts see single requests, sessions and visitors")
@@ -97,7 +97,7 @@ class Permitted(Through):
         sites = tuple(sorted(self.right.sites or ()))
         if self._has_sites(table):
             return (Where("site", "=", sites[0]) if len(sites) == 1 else Where("site", "in", sites),)
-        read = {_shown(column) for _, column in q.columns} | _asked(q) if q else {""}
+        read = {_shown(column) for _, column in q.columns} | _compared_columns(q) if q else {""}
         if read <= _OF_ALL_SITES.get(table, frozenset()):
             return ()
         raise ForbiddenError("Only those who may see all sites see this")
@@ -148,23 +148,23 @@ def _shown(column: str | Expression) -> str:
     return "" if column.kind in ("count", "distinct") else column.column
 
 
-def _asked(q: Query) -> set[str]:
+def _compared_columns(q: Query) -> set[str]:
     """The columns that conditions compare with values."""
     when = [each for _, column in q.columns if isinstance(column, Expression) for each in column.when]
     return _compared((*q.where, *when))
 
 
 def _compared(conditions: Sequence[Condition]) -> set[str]:
-    found: set[str] = set()
+    columns: set[str] = set()
     for condition in conditions:
         match condition:
             case AnyOf() | AllOf():
-                found |= _compared(condition.conditions)
+                columns |= _compared(condition.conditions)
             case Exists():
-                found |= _compared(condition.where)
+                columns |= _compared(condition.where)
             case HasElement():
-                found |= _compared((*condition.where, *condition.within))
+                columns |= _compared((*condition.where, *condition.within))
             case Where():
                 column = condition.column
-                found.add(column if isinstance(column, str) else column.column)
-    return found
+                columns.add(column if isinstance(column, str) else column.column)
+    return columns

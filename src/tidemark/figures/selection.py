@@ -1,4 +1,4 @@
-"""What figures are asked for: a site, a range of event time, a zone, and filters; as text and as a value."""
+"""The selection of a figure: a site, a range of event time, a zone, and filters; as text and as a value."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class Filter:
     @classmethod
     def parse(cls, text: str) -> Filter:
         """The filter of a text form. Raises SelectionError."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise SelectionError(
                 f"{text!r} is no filter; write field=value, field!=value, field~part or field^start"
             )
-        name = found["field"].lower()
-        return cls(_ALIASES.get(name, name), SIGNS[found["sign"]], _split(found["values"]))
+        name = match["field"].lower()
+        return cls(_ALIASES.get(name, name), SIGNS[match["sign"]], _split(match["values"]))
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -130,29 +130,29 @@ class Selection:
 def filters_of(texts: Sequence[str]) -> tuple[Filter, ...]:
     """Filters from their text forms. Several `is` of one field are one filter with several values: a row has only
     one value, so joined by AND they would keep nothing. Raises SelectionError."""
-    found: list[Filter] = []
+    filters: list[Filter] = []
     for each in map(Filter.parse, texts):
-        same = next((f for f in found if (f.field, f.operator) == (each.field, "is")), None)
+        same = next((f for f in filters if (f.field, f.operator) == (each.field, "is")), None)
         if same is None or each.operator != "is":
-            found.append(each)
+            filters.append(each)
         else:
             values = tuple(dict.fromkeys((*same.values, *each.values)))
-            found[found.index(same)] = replace(same, values=values)
-    return tuple(dict.fromkeys(found))
+            filters[filters.index(same)] = replace(same, values=values)
+    return tuple(dict.fromkeys(filters))
 
 
 def moment(text: str, zone: str = "UTC") -> datetime:
     """An ISO 8601 time, in `zone` unless it has an offset; a date is its midnight. Raises SelectionError."""
     try:
-        found = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise SelectionError(
             f"{text!r} is no time; write 2026-11-24, 2026-11-24T08:30 or 2026-11-24T08:30+01:00"
         ) from error
-    if found.year not in _YEARS:
+    if time.year not in _YEARS:
         raise SelectionError(
             f"{text!r} is out of range", f"Write a year from {_YEARS.start} to {_YEARS.stop - 1}."
         )
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=ZoneInfo(zone))
-    return found.astimezone(UTC)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=ZoneInfo(zone))
+    return time.astimezone(UTC)

@@ -73,12 +73,12 @@ def united(rows: Rows, table: str, where: Sequence[Condition], grouping: Groupin
     return merged([before, parts[newest[0]]]) if newest else before
 
 
-def of_ids(found: pa.Table, grouping: Grouping) -> United:
-    """The unions of single ids: `found` has the columns `site`, `visitor` (never NULL or empty) and those of
+def of_ids(ids: pa.Table, grouping: Grouping) -> United:
+    """The unions of single ids: `ids` has the columns `site`, `visitor` (never NULL or empty) and those of
     `grouping.names`, and with bins `start`, the bin's start on its zone's clocks."""
-    if not len(found):
+    if not len(ids):
         return {}
-    rows = plain(found)
+    rows = plain(ids)
     starts = np.zeros(len(rows), np.int64) if grouping.bins is None else _seconds(rows["start"])
     codes, _, labels = _labelled(rows, grouping, starts)
     order = np.argsort(codes, kind="stable")
@@ -136,15 +136,15 @@ def _unite_days(
         Where(time, ">=", min(days).to_pydatetime()),
         Where(time, "<", last.to_pydatetime()),
     )
-    found_rows = reader.arrow(query(table, columns, (*where, *limits)))
-    rows = plain(found_rows.drop_columns(["sketch"]))
+    table_rows = reader.arrow(query(table, columns, (*where, *limits)))
+    rows = plain(table_rows.drop_columns(["sketch"]))
     seconds = _seconds(rows["start"])
     starts = np.zeros(len(seconds), np.int64) if bins is None else floors(seconds, bins.seconds, bins.shifts)
     codes, heads, labels = _labelled(rows, grouping, starts, seconds // DAY)
     day_of = seconds[heads] // DAY * DAY
     unions: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
-    for code, union in unite(found_rows.column("sketch"), codes).items():
+    for code, union in unite(table_rows.column("sketch"), codes).items():
         if day_of[code] in wanted:
             unions[wanted[day_of[code]]][labels[code]] = union
     return unions
@@ -203,7 +203,7 @@ def counts(united: United, grouping: Grouping) -> pd.DataFrame:
     if not grouping.by and not binned:
         return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
     names = [*(["bin"] if binned else []), *grouping.by]
-    found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
+    frame = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
     if binned:
-        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
-    return found
+        frame["bin"] = pd.to_datetime(frame["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
+    return frame
