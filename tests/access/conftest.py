@@ -79,7 +79,7 @@ def settings(home: Path, text: str) -> None:
 
 def application(door: Door) -> Starlette:
     others = [
-        Route("/media/1.csv", download),
+        Route("/media/{name}.csv", download),
         WebSocketRoute("/_stcore/stream", socket),
         Route("/{path:path}", page, methods=["GET", "POST"]),
     ]

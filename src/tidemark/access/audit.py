@@ -67,6 +67,8 @@ MOST_SHOWN = 200
 # the disk.
 _AGAIN_SECONDS = 60.0
 _MOST_REFUSALS = 100
+# Streamlit's page asks for a file twice per click: to see whether it is there, and to save it.
+_CLICK_SECONDS = 5.0
 _MOST_WAITING = 10_000
 _INTERVAL_SECONDS = 1.0
 
@@ -80,7 +82,7 @@ class Audit:
     insert: Callable[[Sequence[tuple[Any, ...]]], None] | None = None
     options: dict[str, str] | None = field(default=None, repr=False)
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
-    _refused: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
+    _recent: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _writing: Lock = field(default_factory=Lock)
     _thread: Thread | None = None
@@ -104,14 +106,18 @@ class Audit:
         who: str = "",
         address: str = "",
         limited: bool = False,
+        clicked: str = "",
     ) -> None:
         """Appends a row soon. `who` is the name that somebody claims who is not known, at this `address`. `limited`:
-        the caller limits how often it happens, so that each time is recorded."""
+        the caller limits how often it happens, so that each time is recorded. `clicked`: the address of a file that
+        a page asks for several times per click, which is one row."""
         role = ""
         if asking:
             who, role, address = asking.name, asking.right.role, asking.address
         event = (who, role, address, what, _short(object), outcome)
         if outcome == "refused" and not limited and not self._is_new(event):
+            return
+        if clicked and not self._is_first((*event, clicked)):
             return
         log.info("%s: %s %s (%s)", _short(who), what, _short(object), outcome)
         try:
@@ -173,17 +179,21 @@ class Audit:
     def _is_new(self, event: tuple[Any, ...]) -> bool:
         who, _, address, *_ = event
         with self._lock:
-            if len(self._refused) >= _MOST_WAITING:
-                self._refused.clear()
             return self._counted(event) == 1 and self._counted((who, address)) <= _MOST_REFUSALS
 
-    def _counted(self, what: tuple[Any, ...]) -> int:
+    def _is_first(self, event: tuple[Any, ...]) -> bool:
+        with self._lock:
+            return self._counted(event, _CLICK_SECONDS) == 1
+
+    def _counted(self, what: tuple[Any, ...], seconds: float = _AGAIN_SECONDS) -> int:
         """How often this was counted within the time, with this one."""
+        if len(self._recent) >= _MOST_WAITING:
+            self._recent.clear()
         now = time.monotonic()
-        since, number = self._refused.get(what, (now, 0))
-        if now - since >= _AGAIN_SECONDS:
+        since, number = self._recent.get(what, (now, 0))
+        if now - since >= seconds:
             since, number = now, 0
-        self._refused[what] = (since, number + 1)
+        self._recent[what] = (since, number + 1)
         return number + 1
 
 

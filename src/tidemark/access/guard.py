@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tidemark.access.asking import HEADER, SCOPE, Asking, signed
+from tidemark.access.audit import Audit
 from tidemark.access.door import Door, client_of, share_asking
 from tidemark.access.entering import WANTED
 from tidemark.access.hosts import values
@@ -116,7 +117,7 @@ class Guard:
             return refused(403, "a key reads only", "Log in to change something.")
         visit.let_in(asking, lambda: door.asking(scope))
         if visit.path.startswith("/media/"):
-            visit.downloaded = lambda name: door.audit.record(asking, "download", name)
+            visit.record_download(door.audit, asking)
         return None
 
     async def _share(self, visit: _Visit) -> Response | None:
@@ -146,7 +147,7 @@ class Guard:
 
         visit.let_in(asking, still)
         if rest.startswith("media/"):
-            visit.downloaded = lambda name: door.audit.record(asking, "download", name)
+            visit.record_download(door.audit, asking)
         visit.move(f"/{rest}", base=address if not slash else "")
         return None
 
@@ -159,7 +160,7 @@ class _Visit:
         self.receive = receive
         self.ancestors = "'none'"
         self.referrer = "same-origin"
-        self.downloaded: Callable[[str], None] | None = None
+        self._downloaded: Callable[[str], None] | None = None
         self._send = send
         self._base = ""
         self._asking: Asking | None = None
@@ -175,6 +176,11 @@ class _Visit:
         self.scope[SCOPE] = asking
         told = (HEADER.encode(), signed(asking).encode())
         self.scope["headers"] = [*self.scope["headers"], told]
+
+    def record_download(self, audit: Audit, asking: Asking) -> None:
+        """Records it if the answer is a file that a browser saves."""
+        path = self.path
+        self._downloaded = lambda name: audit.record(asking, "download", name, clicked=path)
 
     def drop_origin(self) -> None:
         """Behind a proxy the origin, which has been compared, is not that of Host, and Streamlit would refuse it."""
@@ -225,8 +231,8 @@ class _Visit:
             headers["x-content-type-options"] = "nosniff"
             headers["referrer-policy"] = self.referrer
             kind, _, name = headers.get("content-disposition", "").partition("filename=")
-            if self.downloaded and kind.startswith("attachment") and self.scope["method"] == "GET":
-                self.downloaded(name.strip('"'))
+            if self._downloaded and kind.startswith("attachment") and self.scope["method"] == "GET":
+                self._downloaded(name.strip('"'))
         await self._send(message)
 
 
