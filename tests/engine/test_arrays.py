@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tidemark.engine.arrays import Arrays, Pieces, Vectorized, flags_of, where
+from tidemark.engine.arrays import Arrays, Pieces, Vectorized, flags_of, sliced, spread, where
 
 
 def _described(arrays: Arrays) -> Arrays:
@@ -48,3 +50,17 @@ def test_where_and_flags() -> None:
     assert where(flags, values, "x").to_pylist() == ["a", "x", "x"]
     assert where(flags, values, pa.array(["d", None, "f"])).to_pylist() == ["a", None, "f"]
     assert where(np.ones(3, bool), values, None) is values
+
+
+def test_values_are_spread_over_rows() -> None:
+    column = spread(pa.array(["a", "b", "a", None]), pa.array([0, 2, 3, None, 1]))
+    assert column.to_pylist() == ["a", "a", None, None, "b"]
+    assert column.dictionary.to_pylist() == ["a", "b"]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=5), st.integers(0, 5), st.integers(0, 5))))
+def test_parts_of_strings(drawn: list[tuple[bytes, int, int]]) -> None:
+    rows = [(text, min(a, b, len(text)), min(max(a, b), len(text))) for text, a, b in drawn]
+    text = pa.array([b"in front", *(text for text, *_ in rows)], pa.binary())[1:]
+    first, last = (np.array([row[place] for row in rows], np.int32) for place in (1, 2))
+    assert sliced(text, first, last).to_pylist() == [text[first:last] for text, first, last in rows]

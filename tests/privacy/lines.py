@@ -29,14 +29,14 @@ def bronze(
     format: Sequence[str | None] | None = None,
     fields: Sequence[str | None] | None = None,
     privacy: Sequence[str | None] | None = None,
-    site: str = "shop",
+    site: str | Sequence[str] = "shop",
 ) -> pa.Table:
     none = [None] * len(lines)
     texts = {"format": format or none, "fields": fields or none, "privacy": privacy or none, "chunk": none}
     return pa.table(
         {
             "value": pa.array(lines, pa.binary()),
-            "site": [site] * len(lines),
+            "site": [site] * len(lines) if isinstance(site, str) else list(site),
             "kafka_timestamp": pa.array([ARRIVED] * len(lines), pa.timestamp("us", tz="UTC")),
             **{name: pa.array(values, pa.string()) for name, values in texts.items()},
         }
@@ -51,8 +51,12 @@ def validated(
     lines: pa.Table, home: Path, mode: SitePrivacy = EXACT, reading: Reading = PLAIN
 ) -> list[dict[str, object]]:
     """The rows of lines, as the pipeline makes them."""
-    result = requests.validation(Knowledge(KEY, reading=reading), masking(home, mode)).add(lines)
-    return [dict(row) for row in result.to_pylist()]
+    return columns(lines, masking(home, mode), reading).to_pylist()
+
+
+def columns(lines: pa.Table, masking: Masking, reading: Reading = PLAIN) -> pa.Table:
+    """The same as a table, of lines that may be of several sites."""
+    return requests.validation(Knowledge(KEY, reading=reading), masking).add(lines)
 
 
 def as_bronze(rows: Sequence[dict[str, object]]) -> pa.Table:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Offsets = np.ndarray[Any, np.dtype[np.int32]]
 Arrays = Mapping[str, pa.Array]
 
 
@@ -64,6 +65,31 @@ class Vectorized:
 def plain(column: pa.Array) -> pa.Array:
     """A column whose values are not dictionary-encoded."""
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def spread(values: pa.Array, index: pa.Array) -> pa.DictionaryArray:
+    """Each row's value by its index, NULL without one; dictionary-encoded, with equal values once."""
+    coded = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.take(index), coded.dictionary)
+
+
+def offsets_of(text: pa.Array) -> Offsets:
+    """Where each string, or binary value, begins in its buffer of bytes, and where the last one ends."""
+    offsets = text.buffers()[1]
+    if offsets is None or not len(text):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+
+
+def sliced(text: pa.Array, first: Offsets, last: Offsets) -> pa.Array:
+    """The bytes of strings, or of binary values, each from its own `first` up to, but not including, its `last`."""
+    # As values beside each other in the same bytes, of which each second one is taken.
+    bounds = np.repeat(offsets_of(text)[:-1], 2)
+    bounds[::2] += first
+    bounds[1::2] += last
+    number = max(len(bounds) - 1, 0)
+    buffers = [None, pa.py_buffer(bounds), text.buffers()[2] or pa.py_buffer(b"")]
+    return pa.Array.from_buffers(text.type, number, buffers).take(pa.array(np.arange(0, number, 2)))
 
 
 def flags_of(condition: pa.Array) -> Flags:

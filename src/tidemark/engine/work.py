@@ -22,7 +22,14 @@ class Part:
     wanted: bool = True
 
     def of(self, rows: pa.Table) -> pa.Table:
-        return rows.filter(pc.equal(rows[self.flag], self.wanted)) if self.flag else rows
+        if not self.flag:
+            return rows
+        wanted = pc.equal(rows[self.flag], self.wanted)
+        return rows if pc.all(wanted, skip_nulls=False).as_py() else rows.filter(wanted)
+
+    def columns(self, names: Sequence[str]) -> list[str]:
+        """These columns once each, and that of the flag, which `of` needs."""
+        return list(dict.fromkeys([*names, *([self.flag] if self.flag else [])]))
 
 
 ALL = Part()
@@ -56,7 +63,7 @@ class Work:
     def rows(self, table: Table, part: Part, prepared: pa.Table) -> pa.Table:
         """The new rows of an append table. Text that is dictionary-encoded stays so."""
         names = [column.of or column.name for column in table.columns]
-        kept = part.of(prepared).select(names).rename_columns(table.column_names)
+        kept = part.of(prepared.select(part.columns(names))).select(names).rename_columns(table.column_names)
         fields = [
             own.with_type(given.type) if pa.types.is_dictionary(given.type) else own
             for own, given in zip(table.arrow_schema, kept.schema, strict=True)
@@ -76,8 +83,7 @@ class Work:
     def partial(self, name: str, rows: pa.Table) -> pa.Table:
         """The partial rows of an aggregation, of prepared rows or those of `encoded`."""
         aggregation, part = self.aggregations[name]
-        needed = dict.fromkeys([*aggregation.needs, *([part.flag] if part.flag else [])])
-        rows_of_part = part.of(rows.select(list(needed)))
+        rows_of_part = part.of(rows.select(part.columns(aggregation.needs)))
         return aggregation.partial(
             rows_of_part if isinstance(aggregation, Encoding) else decoded(rows_of_part)
         )

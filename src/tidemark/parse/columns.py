@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidemark.engine.arrays import Arrays
+from tidemark.engine.arrays import Arrays, spread
 from tidemark.parse import channels, country, mmdb, networks, page, user_agent
 from tidemark.parse.bots import FORGED_KIND
 from tidemark.parse.channels import Campaign, Origin, origin_of
@@ -220,10 +220,7 @@ class _Coded:
     def spread(self, values: Sequence[Any], type: pa.DataType) -> pa.Array:
         """One value per distinct value -> one value per row; text is dictionary-encoded."""
         array, rows = pa.array(values, type), pa.array(self.indices)
-        if not pa.types.is_string(type):
-            return array.take(rows)
-        coded = array.dictionary_encode()
-        return pa.DictionaryArray.from_arrays(coded.indices.take(rows), coded.dictionary)
+        return spread(array, rows) if pa.types.is_string(type) else array.take(rows)
 
 
 class _Pairs(_Coded):

@@ -9,7 +9,7 @@ once. Facts that the pipeline writes to bronze need no hash, because nobody else
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, where
+from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, spread, where
 from tidemark.parse.columns import OF_ADDRESS
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
@@ -36,12 +36,12 @@ def columns_of(level: int) -> tuple[str, ...]:
 
 def written(key: bytes | None, site: pa.Array, level: int, columns: Arrays) -> pa.Array:
     """The facts of lines of a level, by the columns that travel with them; sealed if there is a key."""
-    parts = [f"{_MODE}={MODES[level]}"]
+    parts = [pa.repeat(f"{_MODE}={MODES[level]}", len(site))]
     for name in columns_of(level):
         values = plain(columns[name])
-        kind = values.type
-        texts = values if pa.types.is_string(kind) else values.cast(pa.string())
-        parts.append(pc.fill_null(pc.binary_join_element_wise(f"{_BETWEEN}{name}=", texts, ""), ""))
+        if values.null_count < len(values):
+            texts = values if pa.types.is_string(values.type) else values.cast(pa.string())
+            parts.append(pc.fill_null(pc.binary_join_element_wise(f"{_BETWEEN}{name}=", texts, ""), ""))
     said = pc.binary_join_element_wise(*parts, "")
     if key is None:
         return said
@@ -55,10 +55,11 @@ def _hash(key: bytes, site: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class Opened:
-    """The facts of lines: the level of each line (EXACT without facts), the distinct facts as `name=value`, and for
-    each line the index of its own."""
+    """The facts of lines: the level of each line (EXACT without facts), the distinct facts as a whole and as
+    `name=value`, and for each line the index of its own."""
 
     levels: Levels
+    texts: pa.Array
     parts: Pieces
     codes: Levels
 
@@ -82,11 +83,20 @@ class Opened:
         for level in (MASKED, ANONYMOUS):
             levels[flags_of(pc.equal(parts.at(0), f"{_MODE}={MODES[level]}"))] = level
         codes = both.indices.to_numpy()
-        return cls(levels[codes], parts, codes)
+        return cls(levels[codes], texts, parts, codes)
 
     def without(self, rows: Flags) -> Opened:
         """The same without the facts of these lines."""
-        return Opened(np.where(rows, EXACT, self.levels), self.parts, self.codes)
+        return replace(self, levels=np.where(rows, EXACT, self.levels))
+
+    @property
+    def column(self) -> pa.DictionaryArray:
+        """Each line's facts as a whole, NULL without any."""
+        kept = self.levels > EXACT
+        # No line, and so no file, has the others.
+        used = np.zeros(len(self.texts), bool)
+        used[self.codes[kept]] = True
+        return spread(where(used, self.texts, None), pa.array(self.codes, mask=~kept))
 
     def put_into(self, columns: Arrays) -> dict[str, pa.Array]:
         """The columns that come from the facts, in place of those of the lines."""
@@ -103,10 +113,8 @@ class Opened:
         values = self._values(name).cast(kind)
         index = pa.array(self.codes)
         if pa.types.is_dictionary(column.type):
-            coded = values.dictionary_encode()
-            mine = pa.DictionaryArray.from_arrays(coded.indices.take(index), coded.dictionary)
             if rows.all():
-                return mine
+                return spread(values, index)
             column = column.cast(kind)
         return where(rows, values.take(index), column)
 

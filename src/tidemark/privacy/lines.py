@@ -1,0 +1,169 @@
+"""The lines that a privacy mode leaves.
+
+A line of the combined family gets a new beginning, if nothing else in it changes; an anonymous one also a new end.
+Any other line is written anew, as a JSON object with the columns, which names the format that it was of. So what no
+column has is in no masked line. A line that cannot be read is masked as a text; of what that could miss something in,
+only the shape is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Arrays, Flags, Offsets, flags_of, plain, sliced, where
+from tidemark.parse.detect import Detected
+from tidemark.parse.text import last_pair, text_of
+from tidemark.privacy.texts import NONE, TextMask
+from tidemark.settings.privacy import ANONYMOUS
+
+# The masks of a level, each with its lines.
+Masks = list[tuple[TextMask, Flags]]
+# The format of a line that is written anew, and the key by which it names the format that it was of.
+WRITTEN_AS, READ_AS = "nginx_json", "read_as"
+# The columns that such a line says.
+_SAID = (
+    "read_as", "event_time", "zoneless", "client_ip", "method", "path", "query", "protocol", "status", "status_ok",
+    "bytes", "duration_us", "referrer", "user_agent", "host", "edge_country",
+)  # fmt: skip
+# In a line of the combined family, ident and user that are not kept, and what begins the time.
+_NO_USER, _TIME = " - -", b" ["
+# What stands there between request and referrer: status and size, and no other field.
+_RESULT = r"^ \d{3} (?:\d+|-) ?$"
+_BESIDE_SIZE = len(" 200  ")
+_POWERS = 10 ** np.arange(19)
+
+
+def rewritten(
+    level: int, masks: Masks, detected: Detected, changed: Flags, found: Arrays, chunk: pa.Array
+) -> tuple[pa.Array, Flags]:
+    """The values of lines, masked where the `masks` have them, and which of them are written anew as objects.
+
+    `found` are the masked columns, and the `value` before; `changed` says whether path, query, referrer or host are
+    others than in the line. `chunk`: the numbers of parts of overlong lines."""
+    rows = np.logical_or.reduce([each for _, each in masks])
+    readable = rows & detected.read.sound
+    kept = readable & _same_beside_ends(detected, changed, found)
+    anew = readable & ~kept
+    text = detected.lines.text.cast(pa.binary())
+    if not rows.all():
+        text = where(rows, text, found["value"])
+    size = _sizes(text)
+    # Lines that are not kept are replaced as a whole, those of other levels not at all.
+    first, last = np.where(rows, size, 0), size
+    before, behind = pa.repeat("", len(rows)), []
+    if kept.any():
+        parts = detected.lines.parts
+        first = np.where(kept, last_pair(parts.at(0), _TIME), first)
+        client = pc.fill_null(plain(found["client_ip"]), NONE)
+        before = where(kept, pc.binary_join_element_wise(client, _NO_USER, ""), "")
+        if level == ANONYMOUS:
+            quoted = kept & (parts.count == 7)
+            last = np.where(quoted, size - _sizes(parts.at(5)) - 1, size)
+            behind = [where(quoted, pa.repeat(f'{NONE}"', len(rows)), "").cast(pa.binary())]
+    if anew.any():
+        before = pc.replace_with_mask(before, pa.array(anew), _objects(detected, found, anew))
+    for some, texts in _unread(masks, rows & ~readable, found, chunk):
+        before = pc.replace_with_mask(before, pa.array(some), texts)
+    parts_of_lines = (before.cast(pa.binary()), sliced(text, first, last), *behind)
+    return pc.binary_join_element_wise(*parts_of_lines, b""), anew
+
+
+def _same_beside_ends(detected: Detected, changed: Flags, found: Arrays) -> Flags:
+    """Lines of the combined family, without trailing fields, whose masked columns differ from those of the line in
+    client, user and user agent only."""
+    parts, lines = detected.lines.parts, detected.lines
+    quoted = parts.count == 7
+    same: Flags = (
+        (detected.which < 0) & ~lines.escaped & ~lines.tabbed & (quoted | (parts.count == 3)) & ~changed
+    )
+    same &= flags_of(pc.is_valid(found["method"])) & flags_of(pc.is_null(found["host"]))
+    same &= flags_of(pc.is_valid(found["event_time"]))  # otherwise anything may stand there
+    if same.any():
+        same &= ~quoted | flags_of(pc.ends_with(lines.text, '"'))
+        result = parts.at(2)
+        size = pc.fill_null(found["bytes"], 0).to_numpy()
+        # A result of no more characters than a status and this size have has nothing else.
+        digits = np.searchsorted(_POWERS, size, side="right")
+        short = (size > 0) & (_sizes(result) <= digits + _BESIDE_SIZE)
+        odd = np.flatnonzero(same & ~(short & flags_of(pc.is_valid(found["status"]))))
+        same[odd] = flags_of(pc.match_substring_regex(result.take(pa.array(odd)), _RESULT))
+    return same
+
+
+def _sizes(text: pa.Array) -> Offsets:
+    """The number of bytes of strings; 0 for NULL."""
+    sizes: Offsets = pc.fill_null(pc.binary_length(text), 0).to_numpy()
+    return sizes
+
+
+def _objects(detected: Detected, columns: Arrays, rows: Flags) -> pa.Array:
+    """Lines that say the columns of these rows, in the format WRITTEN_AS."""
+    # The time as the line has it: settings of the site are for reading it.
+    raw = {name: detected.read.columns[name] for name in ("event_time", "zoneless")}
+    index = pa.array(np.flatnonzero(rows))
+    found = {name: plain({**columns, **raw}[name].take(index)) for name in _SAID}
+    time = pc.replace_substring(found["event_time"].cast(pa.string()), " ", "T", max_replacements=1)
+    time = where(~flags_of(found["zoneless"]), time, pc.utf8_slice_codeunits(time, 0, -1))
+    query = pc.fill_null(pc.binary_join_element_wise("?", found["query"], ""), "")
+    fault = where(flags_of(found["status_ok"]), pa.repeat(NONE, len(time)), "?")
+    texts = {
+        READ_AS: found["read_as"],
+        "time": pc.fill_null(time, "?"),
+        "client_ip": pc.fill_null(found["client_ip"], NONE),
+        "request_method": found["method"],
+        "request": where(flags_of(pc.is_null(found["method"])), pa.repeat(NONE, len(time)), None),
+        "request_uri": pc.binary_join_element_wise(found["path"], query, ""),
+        "server_protocol": found["protocol"],
+        "status": pc.coalesce(found["status"].cast(pa.string()), fault),
+        "bytes": found["bytes"].cast(pa.string()),
+        "duration_us": found["duration_us"].cast(pa.string()),
+        "http_referer": found["referrer"],
+        "http_user_agent": found["user_agent"],
+        "http_host": found["host"],
+        "country_code": found["edge_country"],
+    }
+    members = []
+    for name, text in texts.items():
+        member = pc.binary_join_element_wise(f',"{name}":"', _escaped(text), '"', "")
+        members.append(pc.fill_null(member, ""))
+    return pc.binary_join_element_wise(
+        "{", pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 1), "}", ""
+    )
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    odd = flags_of(pc.match_substring_regex(text, r'[\\"\t]'))
+    if not odd.any():
+        return text
+    some = text.filter(pa.array(odd))
+    for old, new in (("\\", "\\\\"), ('"', '\\"'), ("\t", "\\t")):
+        some = pc.replace_substring(some, old, new)
+    return pc.replace_with_mask(text, pa.array(odd), some)
+
+
+def _unread(masks: Masks, rows: Flags, found: Arrays, chunk: pa.Array) -> Iterator[tuple[Flags, pa.Array]]:
+    """What is kept of these lines, which no format reads: some of them, and their texts."""
+    for mask, of_mask in masks:
+        some = rows & of_mask
+        if not some.any():
+            continue
+        shape = some & (~flags_of(found["fits"]) | flags_of(pc.is_valid(chunk)))
+        if mask.level == ANONYMOUS:
+            shape = some
+        if shape.any():
+            yield shape, _shape(text_of(found["value"].filter(pa.array(shape))))
+        rest = some & ~shape
+        if rest.any():
+            texts = text_of(found["value"].filter(pa.array(rest))).to_pylist()
+            yield rest, pa.array([mask.unread(text) for text in texts], pa.string())
+
+
+def _shape(text: pa.Array) -> pa.Array:
+    """Texts with x and 0 in place of letters and digits."""
+    for pattern, character in ((r"[\pL\pM]", "x"), (r"\pN", "0")):
+        text = pc.replace_substring_regex(text, pattern, character)
+    return text
