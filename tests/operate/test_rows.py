@@ -30,7 +30,7 @@ def accepted(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.Tem
     settings = fresh(broker, tmp_path_factory.mktemp("rows"))
     produce(settings, traffic(seed=5, lines=600, rate=2))
     run_here(spark, settings)
-    return Rows(spark, (Slice(lakehouse.of(settings), requests.TABLE, version=None),))
+    return Rows(lambda: spark, (Slice(lakehouse.of(settings), requests.TABLE, version=None),))
 
 
 def ordered(rows: pa.Table) -> list[dict[str, object]]:

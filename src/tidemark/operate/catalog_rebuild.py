@@ -127,7 +127,7 @@ class CatalogRebuild:
                 yield from list(revalued(table, old, new))
 
     def _rows(self, table: Table, lakehouse: Lakehouse) -> Rows:
-        return Rows(self.home.spark, (Slice(lakehouse, table),))
+        return Rows(lambda: self.home.spark, (Slice(lakehouse, table),))
 
     def _replace(self, table: Table, rows: DataFrame) -> None:
         rows.select(*table.column_names).write.format("delta").mode("overwrite").saveAsTable(

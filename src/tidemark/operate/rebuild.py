@@ -351,10 +351,10 @@ class _Work:
         )
 
     def _live(self, table: Table, version: int) -> Rows:
-        return Rows(self._home.spark, (Slice(self._home.lakehouse, table, version),))
+        return Rows(lambda: self._home.spark, (Slice(self._home.lakehouse, table, version),))
 
     def _read_staged(self, table: Table) -> Rows:
-        return Rows(self._home.spark, (Slice(Swap(self._home.settings).staged, table),))
+        return Rows(lambda: self._home.spark, (Slice(Swap(self._home.settings).staged, table),))
 
     def _accepted_before(self, at: Snapshot) -> Rows:
         table = self._accepted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -86,9 +86,9 @@ class Slice:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one table, in one slice or several. Nothing is read before it is needed."""
+    """Rows of one table, in one slice or several. Nothing is read before it is needed, and few rows need no session."""
 
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
     slices: tuple[Slice, ...]
 
     def where(self, condition: Expression) -> Rows:
@@ -109,7 +109,7 @@ class Rows:
 
     def frame(self) -> DataFrame:
         """All rows, as a frame of Spark."""
-        return reduce(lambda a, b: a.unionByName(b), [each.frame(self.spark) for each in self.slices])
+        return reduce(lambda a, b: a.unionByName(b), [each.frame(self.spark()) for each in self.slices])
 
     def is_empty(self) -> bool:
         return self.read().num_rows == 0 if self.few else self.frame().isEmpty()
@@ -148,7 +148,7 @@ class Rows:
             with suppress(DeltaError, OSError, pa.ArrowException):
                 files = [(each.files(), each.condition) for each in self.slices]
                 return spread(
-                    self.spark, first.lakehouse.files.system, first.table.arrow_schema, files, columns
+                    self.spark(), first.lakehouse.files.system, first.table.arrow_schema, files, columns
                 )
         return self.frame().select(*columns), iter
 
