@@ -53,6 +53,14 @@ class HomeBusyError(TidemarkError):
     """Another process already runs on the same home."""
 
 
+def unwritable(problem: str, error: OSError, remedy: str) -> PlatformError:
+    """The error for a file or directory that cannot be written: `problem` with its cause, and the remedy, which for a
+    full disk is to free space."""
+    if error.errno in FULL:
+        return PlatformError(f"{problem}: the disk is full", "Free space and start again.")
+    return PlatformError(f"{problem}: {error.strerror}", remedy)
+
+
 class QualityError(TidemarkError):
     """A critical data-quality expectation failed."""
 

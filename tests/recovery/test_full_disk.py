@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,13 +17,19 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import fill, make_room, small_disk
 from tests.recovery.killing import traffic
+from tidemark.contract.quality_tables import PROGRESS
 from tidemark.errors import KafkaError, PlatformError
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
+from tidemark.local.directories import prepare_home
 from tidemark.local.process import wait_until
+from tidemark.local.records import read_record
 from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream.progress import Progress
 
 
 @pytest.mark.parametrize(
@@ -48,6 +60,52 @@ def test_disk_full_under_the_pipeline(
         make_room(disk)
         run_pipeline(settings, once=True)
         assert_equal(settings, recount(pairs))
+
+
+@pytest.mark.parametrize("command", ["broker start", "run --once", "view {log} --json"])
+def test_a_first_start_on_a_full_disk_is_one_error_and_a_later_one_goes_on(
+    tmp_path: Path, command: str
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_bytes(b"".join(line + b"\n" for _, line in traffic(seed=33, lines=200)))
+    with small_disk(tmp_path / "disk", megabytes=200) as disk:
+        environment = {
+            **os.environ,
+            "TIDEMARK_HOME": str(disk / "home"), "TIDEMARK_BROKER_PORT": "0",
+            "TIDEMARK_DASHBOARD_PORT": "0", "XDG_CACHE_HOME": str(disk / "cache"),
+        }  # fmt: skip
+        call = [sys.executable, "-m", "tidemark", *command.format(log=log).split()]
+
+        def started() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                call, env=environment, capture_output=True, text=True, timeout=120, check=False
+            )
+
+        fill(disk)
+        done = started()
+        assert done.returncode == 1 and not done.stdout
+        assert not list(disk.rglob(".*")), "unfinished files"
+        errors = [line for line in done.stderr.splitlines() if re.search("disk is full|has 0 MB free", line)]
+        assert len(errors) == 1 and done.stderr.count("\n") <= 2, done.stderr
+        make_room(disk)
+        if command.startswith("view"):
+            done = started()
+            assert done.returncode == 0 and json.loads(done.stdout)["lines"] == 200, done.stderr
+
+
+def test_progress_that_cannot_be_written_hides_no_error_of_a_flow(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", megabytes=4) as disk:
+        settings = Settings.of(home=disk / "home")
+        prepare_home(settings)
+        store = DeltaRsStore(lakehouse.of(settings))
+        store.ensure(PROGRESS)
+        progress = Progress(settings, store, {"requests": lambda: 0})
+        progress.start()
+        fill(disk)
+        progress.batch_done("requests", 0, datetime.now(UTC), {"rows": 1})
+        progress.stop()
+        assert list(read_record(settings.run_directory / "pipeline.json")["flows"]) == ["requests"]
+        assert not list(settings.run_directory.glob(".pipeline.json.*")), "unfinished files"
 
 
 def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_path: Path) -> None:

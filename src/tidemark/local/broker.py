@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, unwritable
 from tidemark.local import broker_setup
 from tidemark.local.broker_setup import Node
 from tidemark.local.directories import prepare_home
@@ -231,8 +231,9 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
                 shutil.rmtree(settings.home / "tmp" / node.part(), ignore_errors=True)
         commands = broker_setup.prepare(settings, nodes)
     except OSError as error:
-        raise PlatformError(
-            f"cannot write the broker's directory in {settings.home}: {error.strerror}",
+        raise unwritable(
+            f"cannot write the broker's directory in {settings.home}",
+            error,
             "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
     for node in nodes:

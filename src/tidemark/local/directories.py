@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tidemark import __version__
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, unwritable
 from tidemark.local.locks import locked
 from tidemark.local.records import read_record, write_record
 from tidemark.settings import Settings
@@ -35,8 +35,9 @@ def prepare_home(settings: Settings) -> None:
                 raise PermissionError(13, "Permission denied", str(directory))
         _record_version(settings)
     except OSError as error:
-        raise PlatformError(
-            f"cannot write the home {settings.home}: {error.strerror}",
+        raise unwritable(
+            f"cannot write the home {settings.home}",
+            error,
             "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, unwritable
 from tidemark.local.java import require_java
 from tidemark.local.locks import locked
 from tidemark.settings.sections import JavaSettings
@@ -66,8 +66,9 @@ def resolved(settings: JavaSettings, ivy_file: Path) -> Path:
             if not ready.is_dir():
                 _build(ready, settings, ivy_file)
     except OSError as error:
-        raise PlatformError(
-            f"cannot write the cache of JVM libraries {ready.parent}: {error.strerror}",
+        raise unwritable(
+            f"cannot write the cache of JVM libraries {ready.parent}",
+            error,
             "Set TIDEMARK_JVM_CACHE to a directory that can be written.",
         ) from error
     return ready

@@ -32,9 +32,13 @@ def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
     of `open`, minus the umask."""
     # Neither a process nor a thread is unique: queries are threads, and containers number their processes alike.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    unfinished.touch(mode)
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    try:
+        unfinished.touch(mode)
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def read_record(path: Path) -> dict[str, Any]:

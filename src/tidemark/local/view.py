@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidemark.errors import HomeBusyError, PlatformError
+from tidemark.errors import HomeBusyError, unwritable
 from tidemark.local.jars import user_cache
 from tidemark.local.locks import locked
 from tidemark.local.records import read_record, write_record
@@ -124,8 +124,9 @@ def home_for(
                 home.unchanged = bool(home.record.get("exact")) and home.record.get("files") == dict(states)
                 home.note(files=dict(states), made=made, lasting=lasting, exact=home.unchanged)
         except OSError as error:
-            raise PlatformError(
-                f"the cache {place()} cannot be written: {error.strerror}",
+            raise unwritable(
+                f"the cache {place()} cannot be written",
+                error,
                 "Set XDG_CACHE_HOME to a directory that can be written.",
             ) from error
         try:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, unwritable
 from tidemark.settings import Settings
 
 
@@ -69,8 +69,9 @@ def make_visitor_key(settings: Settings) -> None:
         finally:
             Path(draft).unlink()
     except OSError as error:
-        raise PlatformError(
-            f"cannot keep the visitor key at {path}: {error.strerror}",
+        raise unwritable(
+            f"cannot keep the visitor key at {path}",
+            error,
             "Make the home writable, or set TIDEMARK_VISITOR_KEY.",
         ) from error
 

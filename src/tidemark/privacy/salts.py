@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidemark.errors import PlatformError, SettingError
+from tidemark.errors import PlatformError, SettingError, unwritable
 from tidemark.local.locks import locked
 from tidemark.local.records import read_record, replace_text
 from tidemark.settings import Settings
@@ -86,8 +86,9 @@ class Salts:
                 if record != before:
                     replace_text(self.path, json.dumps(record), 0o600)
         except OSError as error:
-            raise PlatformError(
-                f"cannot keep the salts of visitors at {self.path}: {error.strerror}",
+            raise unwritable(
+                f"cannot keep the salts of visitors at {self.path}",
+                error,
                 "Make the home writable for the pipeline and its workers.",
             ) from error
         return record

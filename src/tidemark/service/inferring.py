@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tidemark.errors import PlatformError, SettingError
+from tidemark.errors import SettingError, unwritable
 from tidemark.figures.toml_tables import text_of
 from tidemark.local.directories import prepare_home
 from tidemark.local.records import live_record
@@ -71,9 +71,7 @@ def save(settings: Settings, path: str, sample: Sampled, inferred: Inferred) -> 
     try:
         edit.replace(file, text)
     except OSError as error:
-        raise PlatformError(
-            f"cannot write {file}: {error.strerror}", "Check the rights of the home."
-        ) from error
+        raise unwritable(f"cannot write {file}", error, "Check the rights of the home.") from error
     return name
 
 

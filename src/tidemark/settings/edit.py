@@ -74,11 +74,16 @@ def replace(path: Path, text: str) -> None:
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
-    Path(file.name).replace(path)
+        unfinished = Path(file.name)
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            unfinished.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
+            unfinished.replace(path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
 
 
 def _update(table: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:

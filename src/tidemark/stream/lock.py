@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tidemark.errors import HomeBusyError, PlatformError, TableError
+from tidemark.errors import HomeBusyError, TableError, unwritable
 from tidemark.local.directories import prepare_home
 from tidemark.local.locks import locked
 from tidemark.settings import Settings
@@ -168,8 +168,9 @@ def _held(
                 prepare_home(settings)
             held = stack.enter_context(locked(path, shared=shared, wait=wait))
         except OSError as error:
-            raise PlatformError(
-                f"cannot write to the home {settings.home}: {error.strerror}",
+            raise unwritable(
+                f"cannot write to the home {settings.home}",
+                error,
                 "Make it writable, or choose another with --home or TIDEMARK_HOME.",
             ) from error
         yield held

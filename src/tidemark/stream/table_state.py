@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 
-from tidemark.errors import FULL, PlatformError, TableError
+from tidemark.errors import TableError, unwritable
 from tidemark.local.records import replace_text
 from tidemark.store.lakehouse import Lakehouse
 
@@ -122,13 +122,7 @@ def record_states(lakehouse: Lakehouse, states: Mapping[str, TableState], *, who
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
     except OSError as error:
-        if error.errno in FULL:
-            raise PlatformError(
-                f"the disk is full: {path} cannot be written", "Free space and start again."
-            ) from error
-        raise PlatformError(
-            f"cannot write {path}: {error.strerror}", "Make it writable, and start again."
-        ) from error
+        raise unwritable(f"cannot write {path}", error, "Make it writable, and start again.") from error
 
 
 def incomplete(lakehouse: Lakehouse) -> list[str]:
