@@ -90,7 +90,7 @@ PROGRESS = Table(
 
 RESULTS = Table(
     name="quality.results",
-    about="One row per expectation and run.",
+    about="One row per expectation and run. Kept for 30 days.",
     kind="append",
     key=("run_time", "table", "expectation"),
     time="run_time",

@@ -281,7 +281,7 @@ class UpkeepSettings:
         600.0, "How long an old version of a table stays readable.", least=60
     )
     retention_days: str = setting(
-        "quality.progress=7",
+        "quality.progress=7,quality.results=30",
         "Days that rows are kept, as table=days[,table=days]; quality.access keeps 400 days, other tables all rows.",
     )
 
