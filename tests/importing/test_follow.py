@@ -309,3 +309,28 @@ def test_a_file_that_is_no_log_is_named_once(
         time.sleep(2.5)
     assert len(messages) == 1 and "a.log is a PNG image, not a log" in messages[0]
     assert lines() == sorted(numbered(3))
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_copies_of_a_growing_file_that_replace_each_other(
+    in_place: bool, following: Following, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    """As rsync makes them, with and without --inplace."""
+    path, said = tmp_path / "web1.log", list[str]()
+
+    def copy(content: list[bytes]) -> None:
+        target = path if in_place else tmp_path / ".web1.log.copy"
+        with target.open("r+b" if target.exists() else "wb") as file:
+            file.write(b"".join(line + b"\n" for line in content))
+        target.replace(path)
+
+    copy(numbered(100))
+    with following(tmp_path / "*.log", say=said.append) as report:
+        for count in (100, 250, 400):
+            copy(numbered(count))
+            until(lambda count=count: report.added == count)
+        if in_place:
+            copy(numbered(500, start=1_000))
+            until(lambda: report.added == 900)
+            assert said == [f"{path} begins with other lines than before: all its lines are imported"]
+    assert lines() == sorted(numbered(400) + (numbered(500, start=1_000) if in_place else []))

@@ -115,8 +115,13 @@ class _Follower:
             return self._pump_compressed(key, tail)
         size, position = work.reader.raw_size, work.splitter.offset + work.splitter.pending
         if size < position or not work.reader.begins_with(tail.head, work.splitter.start):
-            # Truncated in place: its content is now another file.
+            # Truncated or overwritten in place: its content is now another file.
+            overwritten = size >= position and not work.reader.begins_with(b"\0", 0)
             self._drop(key)
+            if overwritten:
+                self._options.say(
+                    f"{work.path} begins with other lines than before: all its lines are imported"
+                )
             if work.splitter.unfinished:
                 self._left(f"{work.path} was truncated in the middle of a line, which only its copy has")
             return False
