@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,9 +146,10 @@ def test_a_view_that_is_killed_at_any_point_goes_on_exactly(tmp_path: Path) -> N
 BLOCKED = ("pyspark", "py4j", "delta", "confluent_kafka", "great_expectations", "streamlit")
 
 
-def test_a_view_needs_neither_spark_nor_kafka(tmp_path: Path) -> None:
+def test_a_view_needs_neither_spark_nor_kafka_and_names_a_proxy(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
-    path.write_bytes(lines(3, 300))
+    of_proxy = b'10.0.0.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
+    path.write_bytes(lines(3, 300) + 700 * of_proxy)
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({BLOCKED})); from tidemark.cli import main; main()"
     )
@@ -159,4 +161,7 @@ def test_a_view_needs_neither_spark_nor_kafka(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["lines"] == 300
+    assert json.loads(done.stdout)["lines"] == 1_000
+    assert re.fullmatch(
+        r"a proxy stands for the visitors, default: 7\d% from 10\.0\.0\.7: log .*\n", done.stderr
+    )

@@ -18,6 +18,7 @@ from tidemark.importing.lines import Block
 from tidemark.importing.sources import Spooled, states_of
 from tidemark.local.view import QUIET_SECONDS, Kept
 from tidemark.local.workers import usual_number, worker_pool
+from tidemark.operate.quality.proxies import proxied
 from tidemark.pipeline import Pipeline
 from tidemark.service.files import FileRun, headers_of, records_of
 from tidemark.settings import Settings
@@ -29,6 +30,7 @@ _EXAMPLE = (
     b'203.0.113.7 - - [22/Nov/2026:10:00:00 +0000] "GET /?q=a HTTP/1.1" 200 5 "https://www.google.com/"'
     b' "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"'
 )
+_PROXY_REMEDY = "log X-Forwarded-For, see docs/formats.md, 'Client behind proxies'"
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,10 @@ class HomeReader:
         self._home = home
         self._notices = notices
         self._last_chance = last_chance
+        self._pipeline = Pipeline.of(settings)
+        self._proxies: set[str] = set()
         self._run = FileRun(
-            Pipeline.of(settings), workers.pool, workers.number,
+            self._pipeline, workers.pool, workers.number,
             site=site, format=format, committed=notices.committed,
         )  # fmt: skip
         self._started = False
@@ -125,6 +129,16 @@ class HomeReader:
             raise errors[0]
         for error in errors:
             self._notices.say(str(error))
+        if report.added:
+            self._name_proxies()
+
+    def _name_proxies(self) -> None:
+        """Says once for which sites a proxy stands for the visitors: nobody runs the expectations of such a home."""
+        store, table = self._pipeline.store, self._pipeline.graph.accepted
+        found = set(proxied(store, table, store.version(table), datetime.now(UTC)))
+        for text in sorted(found - self._proxies):
+            self._notices.say(f"a proxy stands for the visitors, {text}: {_PROXY_REMEDY}")
+        self._proxies |= found
 
 
 def age(states: dict[str, list[int]]) -> float:
