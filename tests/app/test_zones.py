@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
+from deltalake import write_deltalake
 
 from app.dashboard.charts import processed
 from app.dashboard.filters import Filters, Span
@@ -15,10 +18,13 @@ from app.dashboard.panel import Look
 from tests.app import tables
 from tests.app.lakehouse import DAYS, START
 from tests.app.recounted import Noted, Scene, people, select
+from tests.pipeline.without_spark import tables_of
+from tidemark import reports
 from tidemark.figures import overview, query, zones
 from tidemark.figures.measures import LINES, RESPONSES, measured
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
 
 DAY = 86_400
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Auckland")
@@ -110,3 +116,54 @@ def test_processing_times_are_counted_in_the_zones_bins_from_the_first_one_on(tm
     started = moments.iloc[0].to_pydatetime()
     span, _ = found("7d", started + timedelta(minutes=10))
     assert (span.start, span.bin_seconds) == (started, 15)
+
+
+@pytest.fixture(scope="module")
+def minutes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], tuple[Path, int]]:
+    """Makes a home that has a request of each minute of a day, and of the hours before and after, with the offsets
+    that the zone's clocks have at these times. Returns it with the number of the day's requests."""
+
+    def made(zone: str, day: str) -> tuple[Path, int]:
+        clock, date = ZoneInfo(zone), datetime.fromisoformat(day)
+        start, end = ((date + timedelta(days=days)).replace(tzinfo=clock).astimezone(UTC) for days in (0, 1))
+        moments = [
+            start + timedelta(minutes=n) for n in range(-180, int((end - start).total_seconds() // 60) + 180)
+        ]
+        lines = [
+            f'203.0.113.7 - - [{each.astimezone(clock):%d/%b/%Y:%H:%M:%S %z}] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+            for each in moments
+        ]
+        home = tmp_path_factory.mktemp("day")
+        for name, table in tables_of([("default", line.encode()) for line in lines]).items():
+            write_deltalake(str(home / "tables" / name.replace(".", "/")), table)
+        return home, sum(start <= each < end for each in moments)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "zone, day, hours",
+    [
+        ("America/New_York", "2025-11-02", 25),
+        ("America/New_York", "2025-03-09", 23),
+        ("Europe/Berlin", "2025-03-30", 23),
+        ("Asia/Kathmandu", "2025-03-30", 24),
+        ("Australia/Lord_Howe", "2025-04-06", 24.5),
+    ],
+)
+def test_a_day_on_which_clocks_change_has_each_request_once(
+    zone: str, day: str, hours: float, minutes: Callable[[str, str], tuple[Path, int]]
+) -> None:
+    home, requests = minutes(zone, day)
+    assert requests == hours * 60
+    following = f"{datetime.fromisoformat(day) + timedelta(days=1):%Y-%m-%d}"
+    asked = {"home": home, "start": day, "end": following, "tz": zone}
+    counted, pages = reports.overview(**asked).json, reports.pages(**asked).json
+    assert counted["requests"] == pages["rows"][0]["pageviews"] == requests
+
+    clock = ZoneInfo(zone)
+    start, end = (datetime.fromisoformat(each).replace(tzinfo=clock) for each in (day, following))
+    found = overview.over_time(Direct(DeltaReader(home)), Selection(None, start, end, zone), zones.HOUR)
+    assert found["bin"].is_unique and found["requests"].sum() == requests
+    if hours == int(hours):
+        assert found["requests"].tolist() == [60] * int(hours)
