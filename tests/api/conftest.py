@@ -41,7 +41,7 @@ steps = ["/*", "goal:read"]
 # A value of the parameter that a report cannot do without.
 ARGUMENTS = {"funnel": "reading", "explain": "not_found"}
 # No test but those of limits reaches one.
-WIDE = Limits(per_minute=100_000, fresh_seconds=0.0)
+WIDE = Limits(per_minute=100_000, fresh_seconds=0.0, patience_seconds=60.0)
 
 
 @pytest.fixture(scope="session")

@@ -221,6 +221,33 @@ def test_a_question_that_would_wait_for_too_long_is_refused_at_once(home: Path) 
         go.set()
 
 
+def test_an_answer_of_before_is_given_while_a_new_one_takes_long(
+    home: Path, tmp_path: Path, rows: list[dict[str, Any]]
+) -> None:
+    shutil.copytree(home, tmp_path / "home")
+    go, queries = threading.Event(), list[str]()
+    go.set()
+    limits = Limits(seconds=20, at_once=1, patience_seconds=0.2, fresh_seconds=0)
+    server = serve(tmp_path / "home", limits, lambda: Waiting(tmp_path / "home", go, queries))
+    with server.client() as client:
+
+        def tag(name: str) -> str:
+            return str(client.get(address(name), params=RANGE).headers["etag"])
+
+        errors, pages = tag("errors"), tag("pages")
+        lakehouse.build(tmp_path / "home", rows[: len(rows) // 2])
+        go.clear()
+        assert tag("errors") == errors
+        # The new answer to the first question is still on its way, and the second one would have to wait for too long.
+        server.answers._usual = 15.0
+        assert tag("pages") == pages and len(server.answers._running) == 1
+        server.answers.limits = replace(limits, stale_seconds=0)
+        assert client.get(address("pages"), params=RANGE).status_code == 503
+        server.answers.limits, server.answers._usual = limits, 0.0
+        go.set()
+        assert wait_until(lambda: tag("errors") != errors and tag("pages") != pages, 20)
+
+
 def test_questions_about_other_ranges_share_the_rows_of_windows(home: Path) -> None:
     go, queries = threading.Event(), list[str]()
     go.set()

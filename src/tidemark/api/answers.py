@@ -36,7 +36,7 @@ from tidemark.figures.unions import UnionCache
 if TYPE_CHECKING:
     import pandas as pd
 
-_NICE = 10
+_NICE = 5
 # The usual seconds of an answer are about those of so many.
 _RECENT = 8
 
@@ -44,8 +44,9 @@ _RECENT = 8
 @dataclass(frozen=True)
 class Limits:
     """Bounds of questions: time and rows of one, questions `per_minute` of a key or a person, how many are computed
-    `at_once` and how many may wait. A table's new version is looked for every `fresh_seconds`. The remembered answers,
-    and the rows kept for other questions, have at most `bytes` each."""
+    `at_once` and how many may wait. A table's new version is looked for every `fresh_seconds`. If a new answer takes
+    longer than `patience_seconds`, one of the last `stale_seconds` is given. The remembered answers, and the rows kept
+    for other questions, have at most `bytes` each."""
 
     seconds: float = 10.0
     rows: int = 10_000
@@ -53,6 +54,8 @@ class Limits:
     at_once: int = 2
     waiting: int = 64
     fresh_seconds: float = 1.0
+    patience_seconds: float = 1.0
+    stale_seconds: float = 60.0
     bytes: int = 64_000_000
 
 
@@ -65,10 +68,23 @@ class Answer:
     table: pd.DataFrame
     tag: str
     versions: Versions
+    # When its computation began, of time.monotonic.
+    begun: float
 
     @cached_property
     def csv(self) -> bytes:
         return csv(self.table)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question with its key, the most rows of each list, and its last answer, which may be `current`."""
+
+    question: Question
+    limit: int
+    key: str
+    known: Answer | None
+    current: bool
 
 
 @dataclass
@@ -119,35 +135,55 @@ class Answers:
 
     async def _answer(self, asking: Asking, name: str, values: Values) -> Answer:
         until = time.monotonic() + self.limits.seconds
-        wanted, limit, key, known = await asyncio.to_thread(self._begun, asking.right, name, values)
-        if known is not None:
+        asked = await asyncio.to_thread(self._asked, asking.right, name, values)
+        known = asked.known
+        if known is not None and asked.current:
             return known
-        running = self._running.get(key)
-        if running is None:
-            self._require_room()
-            running = self._pool.submit(self._compute, asking.right, wanted, limit, key, until)
-            self._running[key] = running
-            running.add_done_callback(lambda _: self._running.pop(key, None))
+        if known is not None and time.monotonic() - known.begun > self.limits.stale_seconds:
+            known = None
+        try:
+            running = self._started(asking.right, asked, until)
+        except BusyError:
+            if known is None:
+                raise
+            return known
         awaited = asyncio.wrap_future(running)
         # Retrieves the exception even if no caller waits any more; otherwise asyncio logs it as never retrieved.
         awaited.add_done_callback(lambda done: done.cancelled() or done.exception())
         # Others may wait for it, too.
-        return await asyncio.shield(awaited)
+        if known is None:
+            return await asyncio.shield(awaited)
+        done, _ = await asyncio.wait({awaited}, timeout=self.limits.patience_seconds)
+        if not done or isinstance(awaited.exception(), TooLongError):
+            return known
+        return awaited.result()
 
-    def _require_room(self) -> None:
-        """Raises BusyError if a further question would have to wait until its time is over."""
-        waiting = len(self._running)
-        seconds = self._usual * (waiting + 1) / self.limits.at_once
-        if waiting >= self.limits.waiting or (
-            waiting >= self.limits.at_once and seconds > self.limits.seconds
-        ):
-            raise BusyError(waiting, seconds)
+    def _started(self, right: Right, asked: _Asked, until: float) -> Future[Answer]:
+        """The computation of an answer, which may have begun for somebody else. Raises BusyError if it would have to
+        wait until its time is over."""
+        running = self._running.get(asked.key)
+        if running is None:
+            waiting = len(self._running)
+            seconds = self._usual * (waiting + 1) / self.limits.at_once
+            late = waiting >= self.limits.at_once and seconds > self.limits.seconds
+            if late or waiting >= self.limits.waiting:
+                raise BusyError(waiting, seconds)
+            running = self._pool.submit(self._compute, right, asked, until)
+            self._running[asked.key] = running
+            running.add_done_callback(lambda _: self._running.pop(asked.key, None))
+        return running
 
-    def _begun(self, right: Right, name: str, values: Values) -> tuple[Question, int, str, Answer | None]:
-        """The question, the most rows of each list, the question's key, and its answer if that is known."""
+    def _asked(self, right: Right, name: str, values: Values) -> _Asked:
+        """The question. Raises UnknownReportError, SelectionError and ForbiddenError."""
         wanted, limit = self._question(right, name, values)
         key = _key(right, wanted, limit)
-        return wanted, limit, key, self._remembered(key)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+        versions = {} if known is None else known.versions
+        current = all(self._versions.version(table) == version for table, version in versions.items())
+        return _Asked(wanted, limit, key, known, current)
 
     def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
         """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
@@ -170,31 +206,22 @@ class Answers:
             )
         return wanted, limit
 
-    def _remembered(self, key: str) -> Answer | None:
-        """The answer, unless a table that it depends on has another version."""
-        with self._lock:
-            known = self._known.get(key)
-            if known is None:
-                return None
-            self._known.move_to_end(key)
-        current = all(self._versions.version(table) == version for table, version in known.versions.items())
-        return known if current else None
-
-    def _compute(self, right: Right, wanted: Question, limit: int, key: str, until: float) -> Answer:
+    def _compute(self, right: Right, asked: _Asked, until: float) -> Answer:
         begun = time.monotonic()
         watched = Watched(self.reader, self.limits.seconds, until)
         try:
-            result = limited(report(Direct(permitted(watched, right), self._unions), wanted), limit)
+            rows = Direct(permitted(watched, right), self._unions)
+            result = limited(report(rows, asked.question), asked.limit)
         finally:
             if begun < until:
                 with self._lock:
                     self._usual += (time.monotonic() - begun - self._usual) / _RECENT
-        tag = hashlib.sha256(f"{key} {sorted(watched.versions.items())}".encode()).hexdigest()[:32]
+        tag = hashlib.sha256(f"{asked.key} {sorted(watched.versions.items())}".encode()).hexdigest()[:32]
         text = json_text(result.json).encode()
-        answer = Answer(result.json, text, result.table, tag, watched.versions)
+        answer = Answer(result.json, text, result.table, tag, watched.versions, begun)
         with self._lock:
-            before = self._known.pop(key, None)
-            self._known[key] = answer
+            before = self._known.pop(asked.key, None)
+            self._known[asked.key] = answer
             self._bytes += _size(answer) - (_size(before) if before else 0)
             while self._bytes > self.limits.bytes and len(self._known) > 1:
                 _, oldest = self._known.popitem(last=False)
