@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tidemark.engine.arrays import Arrays, Pieces, Vectorized, flags_of, sliced, spread, where
+from tidemark.engine.arrays import (
+    Arrays,
+    Pieces,
+    Vectorized,
+    flags_of,
+    sliced,
+    spread,
+    where,
+    with_beginnings,
+)
 
 
 def _described(arrays: Arrays) -> Arrays:
@@ -64,3 +73,5 @@ def test_parts_of_strings(drawn: list[tuple[bytes, int, int]]) -> None:
     text = pa.array([b"in front", *(text for text, *_ in rows)], pa.binary())[1:]
     first, last = (np.array([row[place] for row in rows], np.int32) for place in (1, 2))
     assert sliced(text, first, last).to_pylist() == [text[first:last] for text, first, last in rows]
+    changed = with_beginnings(text, first, pa.array([b"new" * len(text) for text, *_ in rows], pa.binary()))
+    assert changed.to_pylist() == [b"new" * len(text) + text[first:] for text, first, _ in rows]

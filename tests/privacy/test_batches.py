@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.privacy.lines import ANONYMOUS, EXACT, KEY, MASKED, bronze, columns, masking, validated, without
+from tests.privacy.lines import (
+    ANONYMOUS,
+    EXACT,
+    KEY,
+    MASKED,
+    as_bronze,
+    bronze,
+    columns,
+    masking,
+    validated,
+    without,
+)
 from tidemark.parse.detect import DECLARED
 from tidemark.privacy.masking import Masking
 from tidemark.privacy.salts import Salts
@@ -24,27 +35,32 @@ CLIENTS = {
     "dialin.example.net": "-",
     "-": "-",
 }
-COMBINED = (
-    '{client} {user} [21/Nov/2026:10:00:00 +0000] "GET {target} HTTP/1.1" {result} "{referrer}" "{agent}"'
-)
+COMBINED = '{client} {user} [21/Nov/2026:10:00:00 +0000] "{request}" {result} "{referrer}" "{agent}"'
 # What is in a line of the combined family: what stays as it is, and what makes the line one that is written anew.
 USUAL = {
     "user": ("- -", "- alice", "- a b", "- [x [y", "ident bob@example.org"),
-    "target": ("/", "/a?page=2", "/é", "/at/10:20:30", "/[z]?x=[1]"),
+    "request": (
+        "GET / HTTP/1.1",
+        "GET /a?page=2",
+        "HEAD /é/[z]?x=[1] HTTP/2.0",
+        "GET /at/10:20:30 HTTP/1.1",
+        "-",
+    ),
     "result": ("200 5", "304 -", "404 0", "200 007", "500 1099511627776"),
     "referrer": ("-", "https://example.net/[x]?y=1", ""),
     "agent": ("-", "", "Mozilla/5.0 [FBAN/x;FBAV/1] 1.2", "Agent é/1"),
 }
 UNUSUAL = {
     "user": ("-", "- - -"),
-    "target": (
-        "/a?token=s3cret",
-        "/b%40example.org/c",
-        "/q?mail=bob%2540example.org",
-        '/x\\"y\\\\',
-        "*",
-        "/a b",
-        "x",
+    "request": (
+        "GET /a?token=s3cret HTTP/1.1",
+        "GET /b%40example.org/c HTTP/1.1",
+        "GET /q?mail=bob%2540example.org",
+        'GET /x\\"y\\\\ HTTP/1.1',
+        "OPTIONS * HTTP/1.1",
+        "GET /a b HTTP/1.1",
+        "bob@example.org",
+        "",
     ),
     "result": ("200 5 7", "200 5.0", "- -", "200", "200 5  ", "200 bob@example.org", "200 5 bob@example.org"),
     "referrer": ("https://u:s3cret@example.net/", "android-app://x\\x", "https://example.net/?sig=s3cret#a"),
@@ -101,7 +117,9 @@ def other_lines(draw: st.DrawFn) -> bytes:
 def test_of_usual_lines_only_the_beginning_changes(lines: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as home:
         rows = validated(bronze([line.encode() for line, _ in lines]), Path(home), MASKED)
+        again = validated(as_bronze(rows), Path(home), MASKED)
     assert [row["value"] for row in rows] == [masked.encode() for _, masked in lines]
+    assert [without(row, {"ingested_at"}) for row in again] == [without(row, {"ingested_at"}) for row in rows]
 
 
 @pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)

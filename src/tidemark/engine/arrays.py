@@ -92,6 +92,18 @@ def sliced(text: pa.Array, first: Offsets, last: Offsets) -> pa.Array:
     return pa.Array.from_buffers(text.type, number, buffers).take(pa.array(np.arange(0, number, 2)))
 
 
+def with_beginnings(text: pa.Array, first: Offsets, new: pa.Array) -> pa.Array:
+    """Strings, or binary values, with others in place of their bytes in front of `first`."""
+    # As two beside each other in the same bytes, the first of which is replaced: the bytes are copied once.
+    bounds = np.repeat(offsets_of(text), 2)[: 2 * len(text) + 1]
+    bounds[1::2] += first
+    buffers = [None, pa.py_buffer(bounds), text.buffers()[2] or pa.py_buffer(b"")]
+    parts = pa.Array.from_buffers(text.type, 2 * len(text), buffers)
+    replaced = pc.replace_with_mask(parts, pa.array(np.tile([True, False], len(text))), new)
+    ends = np.ascontiguousarray(offsets_of(replaced)[::2])
+    return pa.Array.from_buffers(text.type, len(text), [None, pa.py_buffer(ends), replaced.buffers()[2]])
+
+
 def flags_of(condition: pa.Array) -> Flags:
     """A boolean array as a NumPy array, with NULL as false."""
     if condition.null_count:

@@ -14,9 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, Offsets, flags_of, plain, sliced, where
+from tidemark.engine.arrays import (
+    Arrays,
+    Flags,
+    Offsets,
+    flags_of,
+    plain,
+    sliced,
+    where,
+    with_beginnings,
+)
+from tidemark.engine.groups import encoded
 from tidemark.parse.detect import Detected
-from tidemark.parse.text import last_pair, text_of
+from tidemark.parse.text import has_byte_of, last_pair, text_of
 from tidemark.privacy.texts import NONE, TextMask
 from tidemark.settings.privacy import ANONYMOUS
 
@@ -35,6 +45,8 @@ _NO_USER, _TIME = " - -", b" ["
 _RESULT = r"^ \d{3} (?:\d+|-) ?$"
 _BESIDE_SIZE = len(" 200  ")
 _POWERS = 10 ** np.arange(19)
+# Bytes that strings of JSON have escaped, of those that lines may have.
+_ESCAPED = np.isin(np.arange(256), list(b'\\"\t'))
 
 
 def rewritten(
@@ -51,25 +63,31 @@ def rewritten(
     text = detected.lines.text.cast(pa.binary())
     if not rows.all():
         text = where(rows, text, found["value"])
-    size = _sizes(text)
     # Lines that are not kept are replaced as a whole, those of other levels not at all.
-    first, last = np.where(rows, size, 0), size
-    before, behind = pa.repeat("", len(rows)), []
+    first = np.where(rows, _sizes(text), 0)
+    new = pa.repeat("", len(rows))
     if kept.any():
-        parts = detected.lines.parts
-        first = np.where(kept, last_pair(parts.at(0), _TIME), first)
-        client = pc.fill_null(plain(found["client_ip"]), NONE)
-        before = where(kept, pc.binary_join_element_wise(client, _NO_USER, ""), "")
+        first = np.where(kept, last_pair(detected.lines.parts.at(0), _TIME), first)
+        client = encoded(found["client_ip"])
+        starts = pc.binary_join_element_wise(pc.fill_null(client.dictionary, NONE), _NO_USER, "")
+        new = where(rows, starts.take(client.indices), "")
         if level == ANONYMOUS:
-            quoted = kept & (parts.count == 7)
-            last = np.where(quoted, size - _sizes(parts.at(5)) - 1, size)
-            behind = [where(quoted, pa.repeat(f'{NONE}"', len(rows)), "").cast(pa.binary())]
+            text = _without_agents(text, kept, detected)
     if anew.any():
-        before = pc.replace_with_mask(before, pa.array(anew), _objects(detected, found, anew))
+        new = pc.replace_with_mask(new, pa.array(anew), _objects(detected, found, anew))
     for some, texts in _unread(masks, rows & ~readable, found, chunk):
-        before = pc.replace_with_mask(before, pa.array(some), texts)
-    parts_of_lines = (before.cast(pa.binary()), sliced(text, first, last), *behind)
-    return pc.binary_join_element_wise(*parts_of_lines, b""), anew
+        new = pc.replace_with_mask(new, pa.array(some), texts)
+    return with_beginnings(text, first, new.cast(pa.binary())), anew
+
+
+def _without_agents(text: pa.Array, kept: Flags, detected: Detected) -> pa.Array:
+    """Lines without the user agents of those that are kept, which stand in quotes at their ends."""
+    parts = detected.lines.parts
+    quoted = kept & (parts.count == 7)
+    size = _sizes(text)
+    last = np.where(quoted, size - _sizes(parts.at(5)) - 1, size)
+    ends = where(quoted, pa.repeat(f'{NONE}"', len(quoted)), "").cast(pa.binary())
+    return pc.binary_join_element_wise(sliced(text, np.zeros_like(size), last), ends, b"")
 
 
 def _same_beside_ends(detected: Detected, changed: Flags, found: Arrays) -> Flags:
@@ -80,7 +98,9 @@ def _same_beside_ends(detected: Detected, changed: Flags, found: Arrays) -> Flag
     same: Flags = (
         (detected.which < 0) & ~lines.escaped & ~lines.tabbed & (quoted | (parts.count == 3)) & ~changed
     )
-    same &= flags_of(pc.is_valid(found["method"])) & flags_of(pc.is_null(found["host"]))
+    # A request that is not HTTP may hold anything, unless it is empty.
+    same &= flags_of(pc.is_valid(found["method"])) | flags_of(pc.equal(parts.at(1), NONE))
+    same &= flags_of(pc.is_null(found["host"]))
     same &= flags_of(pc.is_valid(found["event_time"]))  # otherwise anything may stand there
     if same.any():
         same &= ~quoted | flags_of(pc.ends_with(lines.text, '"'))
@@ -128,15 +148,16 @@ def _objects(detected: Detected, columns: Arrays, rows: Flags) -> pa.Array:
     }
     members = []
     for name, text in texts.items():
-        member = pc.binary_join_element_wise(f',"{name}":"', _escaped(text), '"', "")
-        members.append(pc.fill_null(member, ""))
+        if text.null_count < len(text):
+            member = pc.binary_join_element_wise(f',"{name}":"', _escaped(text), '"', "")
+            members.append(pc.fill_null(member, ""))
     return pc.binary_join_element_wise(
         "{", pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 1), "}", ""
     )
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    odd = flags_of(pc.match_substring_regex(text, r'[\\"\t]'))
+    odd = has_byte_of(text, lambda byte: _ESCAPED[byte])
     if not odd.any():
         return text
     some = text.filter(pa.array(odd))
