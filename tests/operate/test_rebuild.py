@@ -169,7 +169,7 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
     (channel,) = (each for each in result if isinstance(each, Revalued) and each.what == "channel")
     assert channel == Revalued("silver.requests", "channel", sum(own), len(before)) and sum(own) > 100
     assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(result))
-    monkeypatch.setattr(revalued, "_here", revalued._in_executors)
+    monkeypatch.setattr(revalued, "_in_process", revalued._in_executors)
     assert rebuild(spark, settings, "silver.requests", dry_run=True) == result
 
 
