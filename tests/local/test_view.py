@@ -58,7 +58,7 @@ def test_files_that_lost_lines_get_a_new_home_and_the_old_one_is_removed() -> No
 
 def test_other_settings_or_another_version_get_a_new_home() -> None:
     first = look(A)
-    assert look(A, made="2").directory != first.directory
+    assert look(A, identity="2").directory != first.directory
 
 
 def test_a_home_whose_import_was_killed_goes_on() -> None:

@@ -56,8 +56,8 @@ def _record_version(settings: Settings) -> None:
     path = settings.home / _VERSION
     record = read_record(path)
     if record.get("written") != __version__:
-        made = record.get("made") or ("" if settings.tables.exists() else __version__)
-        write_record(path, made=made, written=__version__)
+        first_version = record.get("made") or ("" if settings.tables.exists() else __version__)
+        write_record(path, made=first_version, written=__version__)
 
 
 def _release(version: str) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def temporary_directory(settings: Settings) -> Path:
                     shutil.rmtree(left, ignore_errors=True)
                 finally:
                     os.close(descriptor)
-        made = Path(tempfile.mkdtemp(prefix="process-", dir=root))
+        directory = Path(tempfile.mkdtemp(prefix="process-", dir=root))
         # Never closed: the kernel releases the lock when the process ends.
-        fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX)
-    return made
+        fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX)
+    return directory

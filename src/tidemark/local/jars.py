@@ -97,7 +97,7 @@ def _run_ivy(work: Path, settings: JavaSettings, ivy_file: Path) -> None:
         "-ivy", str(ivy_file), "-cache", str(work / "ivy"), "-confs", *re.findall(r'<conf name="(\w+)"', listed),
         "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
     ]  # fmt: skip
-    said: list[str] = []
+    output: list[str] = []
     tqdm.write(f"Fetching {total} JVM libraries, once.", file=sys.stderr)
     with (
         subprocess.Popen(
@@ -107,12 +107,12 @@ def _run_ivy(work: Path, settings: JavaSettings, ivy_file: Path) -> None:
     ):
         assert ivy.stdout is not None
         for line in ivy.stdout:
-            said.append(line.strip())
+            output.append(line.strip())
             progress.update("[SUCCESSFUL ]" in line)
     got = len(list((work / "jars").glob("*/*.jar")))
     if ivy.returncode != 0 or got != total:
         raise PlatformError(
-            f"cannot fetch the JVM libraries ({got} of {total} came): {_reason(said)}",
+            f"cannot fetch the JVM libraries ({got} of {total} came): {_reason(output)}",
             "Check the network or the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...), or set"
             " TIDEMARK_IVY_SETTINGS to an Ivy settings file with your Maven mirror; then try again.",
         )
@@ -128,10 +128,10 @@ def pyspark_jar(name: str) -> Path:
     raise PlatformError(f"PySpark's {name} was not found", "Reinstall tidemark, which brings pyspark.")
 
 
-def _reason(said: list[str]) -> str:
+def _reason(output: list[str]) -> str:
     """The most useful line of a failed resolve's output."""
     for sign in (r"Exception: ", r"Server access error|SERVER ERROR", r"not found", r"[Ee]rror|rror:"):
-        for line in said:
+        for line in output:
             if re.search(sign, line):
                 return line.strip(": \t")
-    return said[-1] if said else "Ivy printed nothing"
+    return output[-1] if output else "Ivy printed nothing"

@@ -105,7 +105,7 @@ def clear() -> list[tuple[Kept, int]]:
 
 @contextmanager
 def home_for(
-    states: States, made: str, known: Callable[[Path], int | None], *, lasting: bool
+    states: States, identity: str, known: Callable[[Path], int | None], *, lasting: bool
 ) -> Iterator[Kept]:
     """Holds the home of these files: a kept one whose lines are all among theirs, else a new one.
 
@@ -117,12 +117,12 @@ def home_for(
         try:
             place().mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(place() / "lock"):
-                home = _chosen(states, made, known) if lasting else None
+                home = _chosen(states, identity, known) if lasting else None
                 home = home or Kept(place() / uuid.uuid4().hex[:12])
                 home.directory.mkdir(mode=0o700, exist_ok=True)
                 held.enter_context(locked(home.directory / _LOCK))
                 home.unchanged = bool(home.record.get("exact")) and home.record.get("files") == dict(states)
-                home.note(files=dict(states), made=made, lasting=lasting, exact=home.unchanged)
+                home.note(files=dict(states), made=identity, lasting=lasting, exact=home.unchanged)
         except OSError as error:
             raise unwritable(
                 f"the cache {place()} cannot be written",
@@ -136,18 +136,18 @@ def home_for(
                 home.remove()
 
 
-def _chosen(states: States, made: str, known: Callable[[Path], int | None]) -> Kept | None:
+def _chosen(states: States, identity: str, known: Callable[[Path], int | None]) -> Kept | None:
     fitting: list[tuple[bool, int, Kept]] = []
     oldest = time.time() - KEPT_DAYS * 86_400
     for number, home in enumerate(kept()):
-        of_these = home.record.get("made") == made and set(home.record.get("files", ())) == set(states)
+        of_these = home.record.get("made") == identity and set(home.record.get("files", ())) == set(states)
         if home.in_use:
             if of_these:
                 raise ViewedError(home.directory)
             continue
         # Homes of earlier versions do not say that they are lasting.
         lasting = bool(home.record.get("lasting"))
-        size = known(home.directory) if lasting and home.record.get("made") == made else None
+        size = known(home.directory) if lasting and home.record.get("made") == identity else None
         if size is not None:
             fitting.append((of_these, size, home))
         elif not lasting or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:

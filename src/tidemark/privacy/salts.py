@@ -22,7 +22,7 @@ from tidemark.settings import Settings
 
 LIFETIME = timedelta(hours=48)
 _FILE = "salts.json"
-_SALTS, _GONE, _ANEW, _MARK = "salts", "gone", "anew", "mark"
+_SALTS, _GONE, _RECOUNTED, _MARK = "salts", "gone", "anew", "mark"
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Salts:
 
     def recounted_days(self) -> dict[date, datetime]:
         """The days that got a salt after theirs was destroyed, with the time at which they got it."""
-        found = read_record(self.path).get(_ANEW, {})
-        return {date.fromisoformat(day): datetime.fromisoformat(at) for day, at in found.items()}
+        recounted = read_record(self.path).get(_RECOUNTED, {})
+        return {date.fromisoformat(day): datetime.fromisoformat(at) for day, at in recounted.items()}
 
     def _record(self) -> dict[str, Any]:
         record = read_record(self.path)
@@ -82,7 +82,7 @@ class Salts:
                     if day not in record[_SALTS]:
                         record[_SALTS][day] = {"salt": secrets.token_hex(32), "made": now}
                         if day in record[_GONE]:
-                            record[_ANEW][day] = now
+                            record[_RECOUNTED][day] = now
                 if record != before:
                     replace_text(self.path, json.dumps(record), 0o600)
         except OSError as error:
@@ -101,7 +101,7 @@ def _fresh(record: dict[str, Any]) -> dict[str, Any]:
     kept = {day: each for day, each in salts.items() if each["made"] > ended}
     gone = sorted({*record.get(_GONE, []), *(salts.keys() - kept.keys())})
     mark = {_MARK: record[_MARK]} if _MARK in record else {}
-    return {_SALTS: kept, _GONE: gone, _ANEW: dict(record.get(_ANEW, {})), **mark}
+    return {_SALTS: kept, _GONE: gone, _RECOUNTED: dict(record.get(_RECOUNTED, {})), **mark}
 
 
 def require_lasting_home(settings: Settings) -> None:
