@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import country
+from app.dashboard.controls import moved
 from app.dashboard.panels.performance import took
 from tests.app import lakehouse
 from tests.app.scene import line_of
@@ -218,8 +220,10 @@ def test_tiles_and_a_panel_say_what_moved(home: Path) -> None:
     def expected(metric: str, most: int, *, quick: bool = False) -> list[list[int]]:
         hours = [lakehouse.START + timedelta(hours=hours) for hours in (14, 42, 70)]
         now, before = Selection(start=hours[1], end=hours[2]), Selection(start=hours[0], end=hours[1])
-        rows = explain.explain(Direct(DeltaReader(home)), metric, now, before, quick=quick).rows
-        rows = rows[(rows["kind"] == "value") & (rows["change"] != 0)].head(most)
+        explained = explain.explain(Direct(DeltaReader(home)), metric, now, before, quick=quick)
+        rows = explained.rows[(explained.rows["kind"] == "value") & (explained.rows["change"] != 0)]
+        rows = pd.concat([explain.outstanding(explained, moved._OUTSTANDING), rows])
+        rows = rows.drop_duplicates(["dimension", "value"]).head(most)
         return rows[["before", "now"]].values.tolist()
 
     page = AppTest.from_function(script, default_timeout=60, kwargs={"home": str(home)}).run()
