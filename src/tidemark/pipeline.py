@@ -120,7 +120,7 @@ class Pipeline(Home):
         """The same for the tables of a catalog."""
         from tidemark.operate.catalog_rebuild import CatalogRebuild
 
-        return CatalogRebuild(self, self.validation(again=True), report)
+        return CatalogRebuild(self, self.validation(again=True), masked_requests(self._masking), report)
 
     # Rows of bronze from records of files.
     lines = staticmethod(access_log.lines)

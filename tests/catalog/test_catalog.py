@@ -9,21 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from silver import requests
-from tests.pipeline.harness import assert_equal, fresh, produce, rows
-from tests.pipeline.recount import recount
+from tests.pipeline.harness import assert_equal, deliver, fresh, produce, rows
+from tests.pipeline.recount import Delivery, recount
 from tests.recovery.killing import Pair, traffic
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.kafka import client as kafka
 from tidemark.loops import stopping_when
 from tidemark.operate import savepoints
+from tidemark.operate.prove import files_with, holding_text
 from tidemark.pipeline import TABLES
 from tidemark.privacy.door import Door
 from tidemark.service.forget import forget_visitor
@@ -34,11 +36,15 @@ from tidemark.service.savepoints import make_savepoint
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.settings.privacy import Privacy, SitePrivacy
+from tidemark.settings.retention import RetentionSettings
 from tidemark.store import lease
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.lease import only_writer
 
+ADDRESS, EMAIL = "198.51.100.77", "ana@example.org"
+# What retention deletes, and the table that is recomputed from it.
+EXPIRING = {"gold.audience", *(table.name for table in TABLES if table.layer in ("bronze", "silver"))}
 BAD = [("default", b"no log line"), ("shop", b"")]
 # A rule that turns away good lines: it was wrong, and is gone today.
 WRONG = RejectingRule(
@@ -79,6 +85,16 @@ def as_directories(settings: Settings, directory: Path) -> Settings:
     return settings.changed(home=directory)
 
 
+def visit(hours_ago: float, path: str) -> Pair:
+    time = f"{datetime.now(UTC) - timedelta(hours=hours_ago):%d/%b/%Y:%H:%M:%S}"
+    return "aged", f'{ADDRESS} - - [{time} +0000] "GET {path} HTTP/1.1" 200 5 "-" "Firefox/140.0"'.encode()
+
+
+def masked(pairs: list[Pair]) -> list[Pair]:
+    """The lines with what figures show of them in masked mode."""
+    return [(site, line.replace(EMAIL.encode(), b"removed")) for site, line in pairs]
+
+
 def quiet(what: str, done: int, total: int) -> None:
     pass
 
@@ -117,24 +133,51 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         t.name.replace(".", "_") for t in TABLES
     )
 
-    # Another visitor key is refused until all is rebuilt, which takes up the lines that have arrived.
+    # Another gap of sessions and another visitor key are refused until all is rebuilt, which takes up the lines that
+    # have arrived.
     before = set(rows(files, "silver.requests", ["visitor_id"]))
-    pairs += (more := traffic(seed=32, lines=200))
+    pairs += (
+        more := [*traffic(seed=32, lines=200), visit(300, "/old"), visit(100, f"/to/{EMAIL}"), visit(1, "/")]
+    )
     produce(cluster, more)
-    other = on_another_cluster(cluster).changed(visitor_key="another secret")
+    unreadable = Delivery("aged", b"unreadable", None, 0, int(datetime.now(UTC).timestamp()) - 300 * 3600)
+    deliver(cluster, [unreadable])
+    pairs.append((unreadable.site, unreadable.line))
+    shorter = on_another_cluster(cluster).changed(session_gap_seconds=10)
+    with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
+        run_pipeline(shorter, once=True)
+    other = shorter.changed(visitor_key="another secret")
     with pytest.raises(TableError, match="is not the one that the tables in `spark_catalog`"):
         run_pipeline(other, once=True)
     with pytest.raises(TableError, match="is not the one"):
         rebuild_table(other, "all", None, dry_run=False, report=quiet)
     rebuild_table(other, "all", None, dry_run=False, report=quiet, renew_key=True)
     assert not before & set(rows(files, "silver.requests", ["visitor_id"]))
-    assert_equal(files, recount(pairs))
+    assert recount(pairs, 10) != recount(pairs)
+    assert_equal(files, recount(pairs, 10))
 
+    # Retention deletes lines and requests, and their figures stay.
+    other = replace(other, retention=RetentionSettings(lines="72h", requests="200h"))
+    of_lines = ("bronze.access_log", "silver.rejected")
+    for name in map(lakehouse_of(other).sql_name, of_lines):
+        spark.sql(
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+        )
     done = {entry.table: entry for entry in maintain_tables(on_another_cluster(other))}
     assert done.keys() == {table.name for table in TABLES}
     assert done["quality.progress"].files_after < done["quality.progress"].files_before
+    assert done["bronze.access_log"].rows_expired > done["silver.requests"].rows_expired > 0
+    assert done["silver.rejected"].rows_expired == 1
     assert not any(entry.skipped for entry in done.values())
-    assert_equal(files, recount(pairs))
+    visitors = rows(files, "silver.requests", ["visitor_id"])
+    assert [row for row in rows(files, "bronze.access_log", ["site", "event_time"]) if row[1]] == [
+        ("aged", pytest.approx(datetime.now(UTC).timestamp() - 3600, abs=3000))
+    ]
+    assert len(visitors) == 2
+    for name in of_lines:
+        directory = tmp_path / "lake" / name.replace(".", "_")
+        assert files_with(directory, holding_text(["GET /old", EMAIL, "unreadable"])) == []
+    assert_equal(files, recount(pairs, 10), without=EXPIRING)
 
     results, docs = check_quality(other)
     assert [r for r in results if not r["success"] and r["severity"] == "critical"] == []
@@ -144,23 +187,33 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         lambda: make_savepoint(other, "name"),
         lambda: savepoints.restore(other, "name"),
         lambda: forget_visitor(other, visitor="0" * 32, address=""),
+        lambda: maintain_tables(other, at_once=True),
     ):
         with pytest.raises(TableError, match="works on tables in directories and on S3"):
             refused()
     with pytest.raises(TableError, match="as a whole"):
         rebuild_table(other, "all", datetime.now(UTC), dry_run=True, report=quiet)
 
-    # Sessions of another gap cannot be added to those that are there, but made anew.
-    shorter = on_another_cluster(other).changed(session_gap_seconds=10)
-    with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
-        run_pipeline(shorter, once=True)
-    rebuild_table(shorter, "silver.sessions", None, dry_run=False, report=quiet)
-    # The stream goes on behind it.
-    pairs += (more := traffic(seed=34, lines=100))
-    produce(shorter, more)
-    run_pipeline(shorter, once=True)
-    assert recount(pairs, 10) != recount(pairs)
-    assert_equal(files, recount(pairs, 10))
+    # A stricter mode reaches bronze, requests whose lines are gone, files of old versions, and Kafka.
+    stricter = replace(on_another_cluster(other), privacy=Privacy(SitePrivacy("masked")))
+    pairs += (more := [visit(0.5, f"/again/{EMAIL}")])
+    produce(stricter, more)
+    rebuild_table(stricter, "all", None, dry_run=False, report=quiet)
+    assert sorted(rows(files, "silver.requests", ["client_ip", "path"])) == [
+        ("198.51.100.0", path) for path in ("/", "/again/removed", "/to/removed")
+    ]
+    assert set(rows(files, "silver.requests", ["visitor_id"])) == set(visitors)
+    assert files_with(tmp_path / "lake", holding_text([ADDRESS, EMAIL])) == []
+    topic = stricter.kafka.topic
+    assert kafka.beginning_offsets(stricter.kafka, topic) == kafka.end_offsets(stricter.kafka, topic)
+    assert_equal(files, recount(masked(pairs), 10), without=EXPIRING)
+
+    # The stream goes on behind it, and masks lines that it reads.
+    pairs += (more := [visit(0.4, f"/last/{EMAIL}")])
+    produce(stricter, more)
+    run_pipeline(stricter, once=True)
+    assert_equal(files, recount(masked(pairs), 10), without=EXPIRING)
+    assert files_with(tmp_path / "lake", holding_text([ADDRESS, EMAIL])) == []
 
 
 def test_anonymous_lines_are_refused_where_the_home_does_not_stay(tmp_path: Path) -> None:

@@ -223,10 +223,13 @@ def test_an_append_without_a_number_always_adds(store: Store) -> None:
     assert content(store) == [("a", 0, 1), ("a", 0, 1)]
 
 
-def test_spark_rows_are_appended_once(store: Store, make_store: MakeStore, spark: SparkSession) -> None:
-    frame = spark.createDataFrame(rows(("a", 0, 1)), spark_schema(WINDOWS))
+def test_spark_rows_are_appended_once_but_for_those_left_out(
+    store: Store, make_store: MakeStore, spark: SparkSession
+) -> None:
+    frame = spark.createDataFrame(rows(("a", 0, 1), ("b", 0, 1)), spark_schema(WINDOWS))
+    work = Work(appends=[(WINDOWS, ALL)], left_out=rows(("b", 0, 1)).select(list(WINDOWS.key)))
     for each in (store, make_store()):
-        with distributed(Work(appends=[(WINDOWS, ALL)]), frame, each, "flow-00000") as batch:
+        with distributed(work, frame, each, "flow-00000") as batch:
             batch.append(each, WINDOWS, ALL, Commit("flow/1", 0))
     assert content(store) == [("a", 0, 1)]
     assert make_store().committed(WINDOWS, "flow/1") == 0

@@ -43,10 +43,12 @@ def distributed(
         def run(keys: pa.Table | None) -> Outcome:
             return executors.run(replace(work, left_out=keys), frame, there, label, read)
 
-        done = run(None)
+        done = run(work.left_out)
         yield Executed(done, run) if done.partials or done.files else none()
         return
     prepared = work.validation.to_frame(frame) if work.validation else frame
+    if work.left_out is not None:
+        prepared = _without(prepared, work.left_out)
     prepared.persist()
     try:
         kept = Kept.of(work, prepared)
@@ -72,8 +74,7 @@ class Kept:
         return cls(work, prepared, outcome)
 
     def without(self, keys: pa.Table) -> Kept:
-        gone = F.broadcast(self.frame.sparkSession.createDataFrame(keys))
-        return self.of(self.work, self.frame.join(gone, keys.column_names, "left_anti"))
+        return self.of(self.work, _without(self.frame, keys))
 
     def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
         rows = self.frame.where(F.col(part.flag) == F.lit(part.wanted)) if part.flag else self.frame
@@ -82,3 +83,7 @@ class Kept:
 
     def partial(self, name: str) -> pa.Table:
         return self.outcome.partials[name]
+
+
+def _without(rows: DataFrame, keys: pa.Table) -> DataFrame:
+    return rows.join(F.broadcast(rows.sparkSession.createDataFrame(keys)), keys.column_names, "left_anti")

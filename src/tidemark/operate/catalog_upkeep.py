@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.contract.table import Table
+from tidemark.contract.store import Commit
 from tidemark.home import Home
-from tidemark.operate.retention import older, retention_days
+from tidemark.operate.retention import expiry, record_kept, retention_days
 from tidemark.operate.upkeep import Done
+from tidemark.store.spark_change import USER_METADATA, configured, saying
+from tidemark.stream.changes import RETENTION
+
+# Delta refuses to delete files that are younger than its own retention, unless this is false.
+_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 def maintain_catalog(home: Home) -> list[Done]:
@@ -21,27 +26,40 @@ def maintain_catalog(home: Home) -> list[Done]:
     says otherwise): readers elsewhere cannot be asked. What a commit of the pipeline gets in the way of is left
     for the next time. Raises SettingError for a retention that makes no sense.
     """
-    limits = retention_days(home.settings.upkeep.retention_days, home.tables)
-    return [
-        _maintain(home.spark, home.lakehouse.sql_name(table), table, limits.get(table.name, 0.0))
-        for table in home.tables
-        if home.store.exists(table)
-    ]
+    now, done = datetime.now(UTC), []
+    retention_days(home.settings.upkeep.retention_days, home.tables)
+    for table in home.tables:
+        if home.store.exists(table):
+            condition = expiry(home, table, now)
+            if condition and table.lines:
+                record_kept(home, table, now)
+            done.append(_maintain(home.spark, home.lakehouse.sql_name(table), table.name, condition))
+    return done
 
 
-def _maintain(spark: SparkSession, name: str, table: Table, days: float) -> Done:
+def erase_old_versions_in_catalog(home: Home) -> None:
+    """Deletes at once every file that the newest version of a table does not have. Queries that read such a file fail.
+    The caller sees to it that nobody writes, and that the flows have read all rows."""
+    for table in home.tables:
+        if home.store.exists(table):
+            with configured(home.spark, {_CHECK: "false"}):
+                home.spark.sql(f"VACUUM {home.lakehouse.sql_name(table)} RETAIN 0 HOURS")
+
+
+def _maintain(spark: SparkSession, name: str, table: str, expired_if: str) -> Done:
     before = _files(spark, name)
     skipped: list[str] = []
     expired = 0
-    if days:
-        cut = f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d %H:%M:%S}Z'"
-        gone = _tried(
-            lambda: spark.sql(f"DELETE FROM {name} WHERE {older(table, cut)}"), "not expired", skipped
-        )
+    if expired_if:
+        # Tables made of this one do not follow such a commit.
+        with configured(spark, {USER_METADATA: saying(Commit(RETENTION, 0))}):
+            gone = _tried(lambda: spark.sql(f"DELETE FROM {name} WHERE {expired_if}"), "not expired", skipped)
         expired = 0 if gone is None else int(gone.collect()[0]["num_affected_rows"])
+        # With deletion vectors the rows are still in their files.
+        _tried(lambda: spark.sql(f"REORG TABLE {name} APPLY (PURGE)"), "not purged", skipped)
     _tried(lambda: spark.sql(f"OPTIMIZE {name}"), "not compacted", skipped)
     spark.sql(f"VACUUM {name}")
-    return Done(table.name, before, _files(spark, name), rows_expired=expired, skipped="; ".join(skipped))
+    return Done(table, before, _files(spark, name), rows_expired=expired, skipped="; ".join(skipped))
 
 
 def _tried(act: Callable[[], DataFrame], what: str, skipped: list[str]) -> DataFrame | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.contract.expression import Expression
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.engine.groups import Groups
@@ -27,10 +28,10 @@ class Corrections:
     spans: Mapping[str, Span]
 
     @classmethod
-    def of(cls, before: Rows, after: Rows) -> Corrections:
-        """From the accepted lines before and after a new validation (`site`, `event_time`). A line that is
-        no longer accepted is rejected, and vice versa."""
-        old, new = spans(before), spans(after)
+    def of(cls, before: Rows, after: Rows, kept: Expression | None = None) -> Corrections:
+        """From the accepted lines before and after a new validation (`site`, `event_time`), all or those `kept`. A line
+        that is no longer accepted is rejected, and vice versa."""
+        old, new = (spans(rows if kept is None else rows.where(kept)) for rows in (before, after))
         none = {"rows": 0}
         more = {site: new.get(site, none)["rows"] - old.get(site, none)["rows"] for site in {*old, *new}}
         times = {site: (row["first"], row["newest"]) for site, row in new.items()}

@@ -265,13 +265,8 @@ class _Work:
         for table in self._job.of_lines.tables:
             if condition := expiry(self._home, table, now):
                 Swap(self._home.settings).staged.delta(table).delete(condition)
-        before, after = self._accepted_before(at), self._accepted_after(at)
         kept = unexpired(self._home, self._accepted, now)
-        return (
-            Corrections.of(before, after)
-            if kept is None
-            else Corrections.of(before.where(kept), after.where(kept))
-        )
+        return Corrections.of(self._accepted_before(at), self._accepted_after(at), kept)
 
     def _keep_older(self, lines: Rows, at: Snapshot, kept: datetime) -> None:
         """Stages the accepted rows whose lines are gone: as they are, or masked where lines are to be masked."""

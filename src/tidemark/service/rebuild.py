@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import losses, notes, privacy_notes
+from tidemark.operate.catalog_upkeep import erase_old_versions_in_catalog
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
 from tidemark.operate.retention import complete_from
@@ -74,9 +75,9 @@ def rebuild_table(
             changed = job.run(names, since)
         if masks and not dry_run and "silver.requests" in names:
             _erase_unmasked(pipeline)
-        for table in (pipeline.graph.lines, pipeline.graph.accepted):
-            if kept := complete_from(pipeline, table, datetime.now(UTC)):
-                log.warning("%s has all lines from %s on: older figures stay as they are", table.name, kept)
+    for table in (pipeline.graph.lines, pipeline.graph.accepted):
+        if kept := complete_from(pipeline, table, datetime.now(UTC)):
+            log.warning("%s has all lines from %s on: older figures stay as they are", table.name, kept)
     if not dry_run:
         after = schema_check.unapplied(pipeline)
         notes.write(settings, pipeline.store, [notes.rebuilt(name, names, before, after, changed)])
@@ -95,9 +96,14 @@ def _settle(pipeline: Pipeline) -> None:
 
 def _erase_unmasked(pipeline: Pipeline) -> None:
     """Deletes what lines were before they were masked: old versions of all tables, and the records in Kafka."""
-    made = [table for table in pipeline.tables if table.layer != "quality"]
-    for name in erase_old_versions(pipeline.only(made)):
-        log.warning("%s keeps old files that a flow has not read yet; the next `maintain` deletes them", name)
+    of_lines = pipeline.only([table for table in pipeline.tables if table.layer != "quality"])
+    if pipeline.lakehouse.can.files is None:
+        erase_old_versions_in_catalog(of_lines)
+    else:
+        for name in erase_old_versions(of_lines):
+            log.warning(
+                "%s keeps old files that a flow has not read yet; the next `maintain` deletes them", name
+            )
     erase_records(pipeline)
     if kept := savepoints(pipeline.settings):
         names = ", ".join(savepoint.name for savepoint in kept)
@@ -148,6 +154,8 @@ def _rebuild_catalog(
         run_flows(pipeline, once=True, remade=[] if dry_run else remade)
         result = job.run(names, dry_run=dry_run)
         if not dry_run:
+            if job.masks and "silver.requests" in names:
+                _erase_unmasked(pipeline)  # if it is interrupted, the next rebuild repeats it
             record_states(pipeline.lakehouse, schema_check.rebuilt(pipeline.settings, remade))
             inventory.announce(pipeline, incomplete(pipeline.lakehouse))
         return result

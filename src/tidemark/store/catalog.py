@@ -24,7 +24,16 @@ from tidemark.figures.dialects import SparkSql
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark_change import DELETE, bounds, commit_of, condition, saying, source_of
+from tidemark.store.spark_change import (
+    DELETE,
+    USER_METADATA,
+    bounds,
+    commit_of,
+    condition,
+    configured,
+    saying,
+    source_of,
+)
 from tidemark.store.spark_schema import spark_schema
 
 _ATTEMPTS = 5
@@ -209,7 +218,7 @@ class SparkStore:
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.writer,
             "spark.databricks.delta.write.txnVersion": str(commit.number),
-            "spark.databricks.delta.commitInfo.userMetadata": saying(commit),
+            USER_METADATA: saying(commit),
         }
 
         def merge() -> None:
@@ -221,13 +230,8 @@ class SparkStore:
                 .execute()
             )  # fmt: skip
 
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        try:
+        with configured(spark, settings):
             self._retry(table, merge)
-        finally:
-            for key in settings:
-                spark.conf.unset(key)
         self._done(table, commit)
 
     def replace(self, table: Table, rows: Callable[[], Iterator[pa.Table]], commit: Commit) -> None:

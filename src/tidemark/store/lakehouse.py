@@ -156,7 +156,7 @@ def require_files(lakehouse: Lakehouse, what: str) -> Files:
     if files is None:
         raise TableError(
             f"{what} works on tables in directories and on S3, not on those of {lakehouse.name}",
-            "docs/deploy.md, 'What is different with catalog tables', says what to do instead."
+            "docs/deploy.md, 'Differences with catalog tables', says what to do instead."
             if lakehouse.catalog_schema
             else "Name a directory, or a URL of s3a, as tables_location.",
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -16,6 +18,8 @@ from tidemark.contract.table import Change, Table
 from tidemark.store.spark_schema import spark_schema
 
 DELETE = "_delete"
+# The setting of a session that gives its commits their metadata.
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def source_of(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:
@@ -72,3 +76,15 @@ def commit_of(metadata: str | None) -> Commit | None:
         return Commit(entry["writer"], entry["number"], tuple(map(tuple, entry.get("also", ()))))
     except (ValueError, TypeError, LookupError):
         return None
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Sets these settings of the session for the statements within."""
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            spark.conf.unset(name)

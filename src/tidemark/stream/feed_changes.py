@@ -18,7 +18,8 @@ from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream.changes import Change, Known, empty_source, width_of
+from tidemark.store.spark_change import commit_of
+from tidemark.stream.changes import RETENTION, Change, Known, empty_source, width_of
 
 # Steps that take Spark some jobs each.
 _MOST_STEPS = 10
@@ -36,11 +37,22 @@ class FeedChanges:
         if until - since > _MOST_STEPS:
             return None
         try:
-            steps = [self._step(version, made) for version in range(since + 1, until + 1)]
+            writers = self._writers(until - since)
+            versions = range(since + 1, until + 1)
+            if not writers.keys() >= set(versions):  # others have committed meanwhile
+                return None
+            steps = [self._step(version, made) for version in versions if writers[version] != RETENTION]
         except PySparkException:
             self._enable()
             return None
         return Change(steps, until)
+
+    def _writers(self, newest: int) -> dict[int, str]:
+        """The writers of the newest versions, empty for those of other programs."""
+        name = self.lakehouse.sql_name(self.table)
+        history = self.spark.sql(f"DESCRIBE HISTORY {name} LIMIT {newest}").collect()
+        commits = {row["version"]: commit_of(row["userMetadata"]) for row in history}
+        return {version: commit.writer if commit else "" for version, commit in commits.items()}
 
     def _step(self, version: int, made: Revisable) -> Step:
         reader = self.spark.read.option("readChangeFeed", "true")
