@@ -67,9 +67,10 @@ _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|
 # For many columns Spark generates methods that are longer than HotSpot compiles by default. HotSpot stops compiling
 # when its code cache, 48 MB by default, is full. Its optimizing compiler takes most of the first minute's CPU time on
 # few cores, so it starts after twenty times as many calls as usual. While Spark's classes are loaded, the JVM would
-# collect the whole heap each time their space grows.
+# collect the whole heap each time their space grows. A regular expression over the long text of an error has overflowed
+# the default stack of a query's thread.
 _JVM = (
-    "-XX:MetaspaceSize=256m -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
+    "-Xss4m -XX:MetaspaceSize=256m -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
     " -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000"
     " -XX:Tier4BackEdgeThreshold=800000"
 )
