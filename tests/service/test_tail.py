@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -154,7 +156,8 @@ def test_the_command_prints_lines_until_it_is_interrupted(
             raise KeyboardInterrupt
         commit(tmp_path, second, {"path": "/\x1b[31m"}, {"status": None})
 
-    monkeypatch.setattr(command.time, "sleep", pause)
+    # Of the command only: threads of other tests sleep, too.
+    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
     done = CliRunner().invoke(tidemark, ["tail", "--json", "--home", str(tmp_path)])
     assert done.exit_code == 0, done.output
     result = [json.loads(text) for text in done.stdout.splitlines()]
