@@ -11,5 +11,6 @@ from tidemark.settings.sections import KafkaSettings
 def topic_config(settings: KafkaSettings, topic: str) -> dict[str, str]:
     """The topic's configuration in the broker."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    entries = admin_client(settings).describe_configs([resource])[resource].result(timeout=30)
+    admin = admin_client(settings)  # a client without a name is closed before its answer
+    entries = admin.describe_configs([resource])[resource].result(timeout=30)
     return {name: entry.value for name, entry in entries.items() if entry.value is not None}

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
 
+from tidemark.contract import quality_tables
 from tidemark.contract.expression import Expression, column
 from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
@@ -27,12 +28,15 @@ RECORD_DAYS = 400.0
 def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
     """Days by table of a setting like `quality.progress=7,silver.rejected=30`; RECORD_DAYS for the record of access.
 
-    Raises SettingError for an unknown table, one without a column of time, or days that are no positive
-    number.
+    A quality table that is not among the tables has no rows to limit. Raises SettingError for an unknown table, one
+    without a column of time, or days that are no positive number.
     """
     known = {table.name: table for table in tables}
     by_table = {ACCESS.name: RECORD_DAYS} if ACCESS.name in known else {}
+    absent = {table.name for table in quality_tables.TABLES} - known.keys()
     for part, name, days in _limits(text):
+        if name in absent:
+            continue
         if name not in known or not known[name].time:
             able = ", ".join(table.name for table in tables if table.time)
             raise SettingError(f"retention_days: cannot limit {name!r}", f"Tables with a time are {able}.")
