@@ -34,8 +34,8 @@ from tidemark.settings.privacy import ANONYMOUS
 Masks = list[tuple[TextMask, Flags]]
 # The format of a line that is written anew, and the key by which it names the format that it was of.
 WRITTEN_AS, READ_AS = "nginx_json", "read_as"
-# The columns that such a line says.
-_SAID = (
+# The columns that such a line has.
+_COLUMNS = (
     "read_as", "event_time", "zoneless", "client_ip", "method", "path", "query", "protocol", "status", "status_ok",
     "bytes", "duration_us", "referrer", "user_agent", "host", "edge_country",
 )  # fmt: skip
@@ -50,32 +50,32 @@ _ESCAPED = np.isin(np.arange(256), list(b'\\"\t'))
 
 
 def rewritten(
-    level: int, masks: Masks, detected: Detected, changed: Flags, found: Arrays, chunk: pa.Array
+    level: int, masks: Masks, detected: Detected, changed: Flags, columns: Arrays, chunk: pa.Array
 ) -> tuple[pa.Array, Flags]:
     """The values of lines, masked where the `masks` have them, and which of them are written anew as objects.
 
-    `found` are the masked columns, and the `value` before; `changed` says whether path, query, referrer or host are
-    others than in the line. `chunk`: the numbers of parts of overlong lines."""
+    `columns` are the masked ones, and the `value` that is not masked yet; `changed` says whether path, query, referrer
+    or host are others than in the line. `chunk`: the numbers of parts of overlong lines."""
     rows = np.logical_or.reduce([each for _, each in masks])
     readable = rows & detected.read.sound
-    kept = readable & _same_beside_ends(detected, changed, found)
+    kept = readable & _same_beside_ends(detected, changed, columns)
     anew = readable & ~kept
     text = detected.lines.text.cast(pa.binary())
     if not rows.all():
-        text = where(rows, text, found["value"])
+        text = where(rows, text, columns["value"])
     # Lines that are not kept are replaced as a whole, those of other levels not at all.
     first = np.where(rows, _sizes(text), 0)
     new = pa.repeat("", len(rows))
     if kept.any():
         first = np.where(kept, last_pair(detected.lines.parts.at(0), _TIME), first)
-        client = encoded(found["client_ip"])
+        client = encoded(columns["client_ip"])
         starts = pc.binary_join_element_wise(pc.fill_null(client.dictionary, NONE), _NO_USER, "")
         new = where(rows, starts.take(client.indices), "")
         if level == ANONYMOUS:
             text = _without_agents(text, kept, detected)
     if anew.any():
-        new = pc.replace_with_mask(new, pa.array(anew), _objects(detected, found, anew))
-    for some, texts in _unread(masks, rows & ~readable, found, chunk):
+        new = pc.replace_with_mask(new, pa.array(anew), _objects(detected, columns, anew))
+    for some, texts in _unread(masks, rows & ~readable, columns, chunk):
         new = pc.replace_with_mask(new, pa.array(some), texts)
     return with_beginnings(text, first, new.cast(pa.binary())), anew
 
@@ -90,7 +90,7 @@ def _without_agents(text: pa.Array, kept: Flags, detected: Detected) -> pa.Array
     return pc.binary_join_element_wise(sliced(text, np.zeros_like(size), last), ends, b"")
 
 
-def _same_beside_ends(detected: Detected, changed: Flags, found: Arrays) -> Flags:
+def _same_beside_ends(detected: Detected, changed: Flags, columns: Arrays) -> Flags:
     """Lines of the combined family, without trailing fields, whose masked columns differ from those of the line in
     client, user and user agent only."""
     parts, lines = detected.lines.parts, detected.lines
@@ -99,17 +99,17 @@ def _same_beside_ends(detected: Detected, changed: Flags, found: Arrays) -> Flag
         (detected.which < 0) & ~lines.escaped & ~lines.tabbed & (quoted | (parts.count == 3)) & ~changed
     )
     # A request that is not HTTP may hold anything, unless it is empty.
-    same &= flags_of(pc.is_valid(found["method"])) | flags_of(pc.equal(parts.at(1), NONE))
-    same &= flags_of(pc.is_null(found["host"]))
-    same &= flags_of(pc.is_valid(found["event_time"]))  # otherwise anything may stand there
+    same &= flags_of(pc.is_valid(columns["method"])) | flags_of(pc.equal(parts.at(1), NONE))
+    same &= flags_of(pc.is_null(columns["host"]))
+    same &= flags_of(pc.is_valid(columns["event_time"]))  # otherwise anything may stand there
     if same.any():
         same &= ~quoted | flags_of(pc.ends_with(lines.text, '"'))
         result = parts.at(2)
-        size = pc.fill_null(found["bytes"], 0).to_numpy()
+        size = pc.fill_null(columns["bytes"], 0).to_numpy()
         # A result of no more characters than a status and this size have has nothing else.
         digits = np.searchsorted(_POWERS, size, side="right")
         short = (size > 0) & (_sizes(result) <= digits + _BESIDE_SIZE)
-        odd = np.flatnonzero(same & ~(short & flags_of(pc.is_valid(found["status"]))))
+        odd = np.flatnonzero(same & ~(short & flags_of(pc.is_valid(columns["status"]))))
         same[odd] = flags_of(pc.match_substring_regex(result.take(pa.array(odd)), _RESULT))
     return same
 
@@ -121,30 +121,30 @@ def _sizes(text: pa.Array) -> Offsets:
 
 
 def _objects(detected: Detected, columns: Arrays, rows: Flags) -> pa.Array:
-    """Lines that say the columns of these rows, in the format WRITTEN_AS."""
+    """Lines with the columns of these rows, in the format WRITTEN_AS."""
     # The time as the line has it: settings of the site are for reading it.
     raw = {name: detected.read.columns[name] for name in ("event_time", "zoneless")}
     index = pa.array(np.flatnonzero(rows))
-    found = {name: plain({**columns, **raw}[name].take(index)) for name in _SAID}
-    time = pc.replace_substring(found["event_time"].cast(pa.string()), " ", "T", max_replacements=1)
-    time = where(~flags_of(found["zoneless"]), time, pc.utf8_slice_codeunits(time, 0, -1))
-    query = pc.fill_null(pc.binary_join_element_wise("?", found["query"], ""), "")
-    fault = where(flags_of(found["status_ok"]), pa.repeat(NONE, len(time)), "?")
+    values = {name: plain({**columns, **raw}[name].take(index)) for name in _COLUMNS}
+    time = pc.replace_substring(values["event_time"].cast(pa.string()), " ", "T", max_replacements=1)
+    time = where(~flags_of(values["zoneless"]), time, pc.utf8_slice_codeunits(time, 0, -1))
+    query = pc.fill_null(pc.binary_join_element_wise("?", values["query"], ""), "")
+    fault = where(flags_of(values["status_ok"]), pa.repeat(NONE, len(time)), "?")
     texts = {
-        READ_AS: found["read_as"],
+        READ_AS: values["read_as"],
         "time": pc.fill_null(time, "?"),
-        "client_ip": pc.fill_null(found["client_ip"], NONE),
-        "request_method": found["method"],
-        "request": where(flags_of(pc.is_null(found["method"])), pa.repeat(NONE, len(time)), None),
-        "request_uri": pc.binary_join_element_wise(found["path"], query, ""),
-        "server_protocol": found["protocol"],
-        "status": pc.coalesce(found["status"].cast(pa.string()), fault),
-        "bytes": found["bytes"].cast(pa.string()),
-        "duration_us": found["duration_us"].cast(pa.string()),
-        "http_referer": found["referrer"],
-        "http_user_agent": found["user_agent"],
-        "http_host": found["host"],
-        "country_code": found["edge_country"],
+        "client_ip": pc.fill_null(values["client_ip"], NONE),
+        "request_method": values["method"],
+        "request": where(flags_of(pc.is_null(values["method"])), pa.repeat(NONE, len(time)), None),
+        "request_uri": pc.binary_join_element_wise(values["path"], query, ""),
+        "server_protocol": values["protocol"],
+        "status": pc.coalesce(values["status"].cast(pa.string()), fault),
+        "bytes": values["bytes"].cast(pa.string()),
+        "duration_us": values["duration_us"].cast(pa.string()),
+        "http_referer": values["referrer"],
+        "http_user_agent": values["user_agent"],
+        "http_host": values["host"],
+        "country_code": values["edge_country"],
     }
     members = []
     for name, text in texts.items():
@@ -166,20 +166,20 @@ def _escaped(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, pa.array(odd), some)
 
 
-def _unread(masks: Masks, rows: Flags, found: Arrays, chunk: pa.Array) -> Iterator[tuple[Flags, pa.Array]]:
+def _unread(masks: Masks, rows: Flags, columns: Arrays, chunk: pa.Array) -> Iterator[tuple[Flags, pa.Array]]:
     """What is kept of these lines, which no format reads: some of them, and their texts."""
     for mask, of_mask in masks:
         some = rows & of_mask
         if not some.any():
             continue
-        shape = some & (~flags_of(found["fits"]) | flags_of(pc.is_valid(chunk)))
+        shape = some & (~flags_of(columns["fits"]) | flags_of(pc.is_valid(chunk)))
         if mask.level == ANONYMOUS:
             shape = some
         if shape.any():
-            yield shape, _shape(text_of(found["value"].filter(pa.array(shape))))
+            yield shape, _shape(text_of(columns["value"].filter(pa.array(shape))))
         rest = some & ~shape
         if rest.any():
-            texts = text_of(found["value"].filter(pa.array(rest))).to_pylist()
+            texts = text_of(columns["value"].filter(pa.array(rest))).to_pylist()
             yield rest, pa.array([mask.unread(text) for text in texts], pa.string())
 
 
