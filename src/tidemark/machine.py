@@ -51,7 +51,7 @@ def validation_threads() -> int:
 
 def commit_threads() -> int:
     """One per core, at most six: more would delay the tables that people watch, which are first."""
-    return max(2, min(6, os.cpu_count() or 2))
+    return _few(most=6)
 
 
 def spare_threads() -> int:
@@ -59,5 +59,5 @@ def spare_threads() -> int:
     return max(1, (os.cpu_count() or 2) // 2)
 
 
-def _few() -> int:
-    return max(2, min(4, os.cpu_count() or 2))
+def _few(most: int = 4) -> int:
+    return max(2, min(most, os.cpu_count() or 2))

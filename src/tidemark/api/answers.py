@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NICE = 5
-# The usual seconds of an answer are about those of so many.
+# The usual time of an answer is a moving average over about this many answers.
 _RECENT = 8
 
 
@@ -108,7 +108,7 @@ class Answers:
 
     @cached_property
     def _versions(self) -> RecentVersions:
-        """Of a reader of their own: a table of the other one waits while it is queried."""
+        """They have their own reader, because a table of the other reader waits while a query reads it."""
         return RecentVersions(self.opened(), self.limits.fresh_seconds)
 
     @cached_property

@@ -217,8 +217,8 @@ Tidemark infers the layout of lines that no format reads. `tidemark import FILE 
  upstream, a port or an id exclude a column.
 - Lines must have a time, a status, and a request: a request line, a target with a method, an address or a user\
  agent, or a method with an address. So error logs, metrics and other logs have no layout.
-- The time, the status and the client's address must be sure. Of two times that differ, of two columns of\
- statuses, and of two addresses, nothing is saved: the message asks which one counts, and `tidemark explain` prints\
+- The time, the status and the client's address must be sure. If two times differ, or if there are two columns of\
+ statuses or of addresses, nothing is saved: the message asks which one counts, and `tidemark explain` prints\
  a format for either answer. Day and month are distinguished by a day above 12, or by the order of the lines.
 - A duration is read if its unit is sure: `12ms`, `took_ms`, seconds with three decimals and a median below one\
  second, or numbers that only one unit allows. Whole numbers without a name are never a duration.

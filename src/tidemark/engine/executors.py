@@ -19,7 +19,7 @@ from tidemark.contract.store import DataFile, Directory
 from tidemark.engine.tasks import FAN_IN, Outcome, Partials, Task, chunks, load
 from tidemark.engine.work import Work
 
-# As dashboards: a step is about a tenth of the time of a core that others want.
+# How far the workers of executors lower their priority.
 _NICE = 5
 _RESULT = "kind string, name string, payload binary"
 _IPC = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -78,7 +78,7 @@ def _task(
 
 @cache
 def _give_way() -> None:
-    """Lets this worker's large batches wait for the driver's small ones, which people watch."""
+    """Lets the driver's small batches go first: people watch their tables."""
     os.nice(_NICE)
 
 

@@ -16,7 +16,7 @@ from tidemark.contract.table import Change
 from tidemark.engine.arrays import Flags, flags_of
 from tidemark.engine.groups import Groups, Numbers, decoded, encoded, whole
 from tidemark.engine.intervals import changed, micros, near, run_numbers, session_ids
-from tidemark.engine.sessions import CONTENT, intervals_of, joined
+from tidemark.engine.sessions import CONTENT, VIEW_COLUMNS, intervals_of, joined
 from tidemark.figures.declared import Goal
 
 _TEXT = ("site", "visitor_id", *CONTENT)
@@ -43,18 +43,7 @@ class SessionGoals:
     goals: Mapping[str, Goal] = field(default_factory=dict)
 
     needs = (
-        "site",
-        "visitor_id",
-        "event_time",
-        "path",
-        "query",
-        "referrer",
-        "pageview",
-        "channel",
-        "source",
-        "utm_medium",
-        "utm_campaign",
-        "referrer_host",
+        *VIEW_COLUMNS,
         "bot",
         "status",
         "method",

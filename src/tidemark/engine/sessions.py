@@ -22,6 +22,11 @@ from tidemark.engine.intervals import Sweep, changed, micros, near, session_ids,
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "source", "medium", "campaign", "referrer_host")
 # What decides between pageviews of the same time, NULLs first. OF_ENTRY follows from it, and from the line's host.
+# The columns of requests from which pageviews become sessions.
+VIEW_COLUMNS = (
+    "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview",
+    "channel", "source", "utm_medium", "utm_campaign", "referrer_host",
+)  # fmt: skip
 CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
 _INTERVAL = (
     "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *CONTENT, *OF_VISITOR,
@@ -41,21 +46,7 @@ class Sessions:
     gap_seconds: int
     newest: Newest = field(default_factory=dict)
 
-    needs = (
-        "site",
-        "visitor_id",
-        "event_time",
-        "path",
-        "query",
-        "referrer",
-        "pageview",
-        *OF_VISITOR,
-        "channel",
-        "source",
-        "utm_medium",
-        "utm_campaign",
-        "referrer_host",
-    )
+    needs = (*VIEW_COLUMNS, *OF_VISITOR)
     encodes = ("site", "visitor_id")
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import MutableMapping
 
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as Fault
+from confluent_kafka import TopicPartition
 
 from tidemark.errors import KafkaError
 from tidemark.importing.identity import Entry
@@ -39,18 +39,16 @@ class Progress:
         self.topic = topic or progress_topic(settings.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
         self.entries: MutableMapping[str, Entry] = {} if entries is None else entries
-        self._consumer = Consumer(
+        self._consumer = kafka.consumer(
+            settings,
             {
-                **kafka.client_config(settings),
                 "group.id": "tidemark-import",
-                "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 20,
                 # Otherwise it keeps a hundred thousand entries that this import commits itself in memory.
                 "queued.min.messages": 1000,
                 "queued.max.messages.kbytes": _MOST_KBYTES_AHEAD,
-            }
+            },
         )
         self._consumer.assign([TopicPartition(self.topic, 0, 0)])
         self._reached = 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import (
+    Consumer,
     IsolationLevel,
     KafkaException,
     TopicCollection,
@@ -69,6 +70,20 @@ def client_config(settings: KafkaSettings) -> dict[str, Any]:
         "reconnect.backoff.max.ms": 1000,
         **client_security(settings),
     }
+
+
+def consumer(settings: KafkaSettings, more: Mapping[str, Any]) -> Consumer:
+    """A consumer of committed records from partitions that it is assigned. It joins no group and commits nothing.
+    `more` adds to its settings or overrides them. Raises SettingError like `client_config`."""
+    return Consumer(
+        {
+            **client_config(settings),
+            "group.id": "tidemark",  # required by the client
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            **more,
+        }
+    )
 
 
 def spark_options(settings: KafkaSettings) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Lines of a format from columns: a declaration read backwards.
 
-What a declaration leaves open is as in the format's first example: how times and durations are written, ports after
+The format's first example decides what the declaration leaves open: how times and durations are written, ports after
 addresses and hosts, the scheme in front of a target, and fields without a column.
 """
 

@@ -1,9 +1,9 @@
 """The lines that a privacy mode leaves.
 
-A line of the combined family gets a new beginning, if nothing else in it changes; an anonymous one also a new end.
-Any other line is written anew, as a JSON object with the columns, which names the format that it was of. So what no
-column has is in no masked line. A line that cannot be read is masked as a text; of what that could miss something in,
-only the shape is kept.
+A line of the combined family gets a new beginning if nothing else in it changes; an anonymous line also gets a new end.
+Any other line becomes a JSON object with the columns, which names the original format. So a masked line has nothing
+that is in no column. A line that cannot be read is masked as a text; if that could miss something, only the shape of
+the text is kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COLUMNS = (
 )  # fmt: skip
 # In a line of the combined family, ident and user that are not kept, and what begins the time.
 _NO_USER, _TIME = " - -", b" ["
-# What stands there between request and referrer: status and size, and no other field.
+# Only status and size stand there between request and referrer.
 _RESULT = r"^ \d{3} (?:\d+|-) ?$"
 _BESIDE_SIZE = len(" 200  ")
 _POWERS = 10 ** np.arange(19)
@@ -167,7 +167,7 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def _unread(masks: Masks, rows: Flags, columns: Arrays, chunk: pa.Array) -> Iterator[tuple[Flags, pa.Array]]:
-    """What is kept of these lines, which no format reads: some of them, and their texts."""
+    """The texts that replace these lines, which no format reads, each with its rows."""
     for mask, of_mask in masks:
         some = rows & of_mask
         if not some.any():

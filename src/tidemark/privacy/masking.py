@@ -68,10 +68,10 @@ def columns(
 
     `trusted`: the facts in `privacy` are from bronze, otherwise from a sender. Without `origins` the columns that say
     where a request comes from are left out."""
-    detected, found = read(lines, knowledge.reading)
+    detected, fields = read(lines, knowledge.reading)
     opened = Opened.of(masking.key, lines["site"], lines["privacy"], trusted=trusted)
     if opened and not trusted:
-        opened = opened.without(_unmasked(opened, found))
+        opened = opened.without(_unmasked(opened, fields))
     masks = (
         _masks(masking.privacy, lines["site"], detected, opened, knowledge.reading.formats)
         if masking.privacy.active
@@ -80,28 +80,28 @@ def columns(
     changed = np.zeros(len(detected.which), bool)
     for mask, rows in (each for some in masks.values() for each in some):
         for name in TEXTS:
-            text = masked_rows(mask, found[name], rows)
-            if text is not found[name]:
-                changed |= flags_of(pc.not_equal(text, found[name]))
-                found[name] = text
-    client = found["client_ip"]
+            text = masked_rows(mask, fields[name], rows)
+            if text is not fields[name]:
+                changed |= flags_of(pc.not_equal(text, fields[name]))
+                fields[name] = text
+    client = fields["client_ip"]
     # Facts have what masked addresses would be looked up for.
     known = without(client, opened.levels > EXACT) if opened else client
-    described = describe(knowledge, lines["site"], found | {"client_ip": known}, origins=origins)
-    found = found | described
+    described = describe(knowledge, lines["site"], fields | {"client_ip": known}, origins=origins)
+    fields = fields | described
     if opened:
-        found["client_ip"] = client
-        found |= opened.put_into(found)
-        found["read_as"] = _read_as(lines["value"], found["read_as"], opened)
+        fields["client_ip"] = client
+        fields |= opened.put_into(fields)
+        fields["read_as"] = _read_as(lines["value"], fields["read_as"], opened)
         anonymous = opened.levels == ANONYMOUS
-        found["client_ip"] = without(found["client_ip"], anonymous)
-    found |= {name: lines[name] for name in ("value", "format", "fields")}
-    found["privacy"] = opened.column if opened else lines["privacy"]
+        fields["client_ip"] = without(fields["client_ip"], anonymous)
+    fields |= {name: lines[name] for name in ("value", "format", "fields")}
+    fields["privacy"] = opened.column if opened else lines["privacy"]
     for level, some in masks.items():
-        found |= _of_level(masking, level, some, detected, changed, found, lines)
+        fields |= _of_level(masking, level, some, detected, changed, fields, lines)
     # The types of all batches are the same.
     coded = [name for name, column in described.items() if pa.types.is_dictionary(column.type)]
-    return found | {name: _encoded(found[name]) for name in (*coded, "privacy")}
+    return fields | {name: _encoded(fields[name]) for name in (*coded, "privacy")}
 
 
 def _encoded(column: pa.Array) -> pa.DictionaryArray:
@@ -143,15 +143,15 @@ def by_level(sites: Sequence[SitePrivacy], index: Index, wanted: Index) -> dict[
     return masks
 
 
-def _unmasked(opened: Opened, found: Arrays) -> Flags:
+def _unmasked(opened: Opened, fields: Arrays) -> Flags:
     """Lines that have facts although they are not masked: somebody has put the facts of another line to them."""
-    coded = plain(found["client_ip"]).dictionary_encode("encode")
+    coded = plain(fields["client_ip"]).dictionary_encode("encode")
     index = coded.indices.to_numpy()
     given = flags_of(pc.is_valid(coded.dictionary))
     masked = flags_of(pc.equal(TextMask(MASKED, ()).addresses(coded.dictionary), coded.dictionary))
-    wrong = (given & ~masked)[index] | flags_of(pc.is_valid(found["remote_user"]))
+    wrong = (given & ~masked)[index] | flags_of(pc.is_valid(fields["remote_user"]))
     known = given[index]
-    agent = flags_of(pc.is_valid(found["user_agent"]))
+    agent = flags_of(pc.is_valid(fields["user_agent"]))
     unmasked: Flags = (opened.levels > EXACT) & (wrong | ((opened.levels == ANONYMOUS) & (known | agent)))
     return unmasked
 
@@ -184,30 +184,30 @@ def _of_level(
     masks: Masks,
     detected: Detected,
     changed: Flags,
-    found: Arrays,
+    fields: Arrays,
     lines: Arrays,
 ) -> dict[str, pa.Array]:
-    """The changed columns of lines that are masked at a level, where `masks` has each mask with its lines. `found` are
+    """The changed columns of lines that are masked at a level, where `masks` has each mask with its lines. `fields` are
     the columns with masked texts, `changed` says whether these are others than in the line."""
     rows = np.logical_or.reduce([each for _, each in masks])
-    sound = rows & detected.read.sound & flags_of(pc.is_valid(found["event_time"]))
-    facts, visitor = _facts(masking, level, sound, found, lines)
+    sound = rows & detected.read.sound & flags_of(pc.is_valid(fields["event_time"]))
+    facts, visitor = _facts(masking, level, sound, fields, lines)
     new = {
-        "client_ip": clients(masks[0][0], found["client_ip"], rows),
-        "user_agent": without(found["user_agent"], rows) if level == ANONYMOUS else found["user_agent"],
-        "remote_user": without(found["remote_user"], rows),
+        "client_ip": clients(masks[0][0], fields["client_ip"], rows),
+        "user_agent": without(fields["user_agent"], rows) if level == ANONYMOUS else fields["user_agent"],
+        "remote_user": without(fields["remote_user"], rows),
         "visitor_id": visitor,
         # Lines have facts already where those of several levels are in a batch.
         "privacy": facts
-        if found["privacy"].null_count == len(rows)
-        else where(rows, plain(facts), plain(found["privacy"])),
+        if fields["privacy"].null_count == len(rows)
+        else where(rows, plain(facts), plain(fields["privacy"])),
     }
-    value, anew = rewritten(level, masks, detected, changed, {**found, **new}, lines["chunk"])
-    named = {"format": found["format"], "fields": found["fields"]}
+    value, anew = rewritten(level, masks, detected, changed, {**fields, **new}, lines["chunk"])
+    named = {"format": fields["format"], "fields": fields["fields"]}
     if anew.any():
         named = {
-            "format": where(~anew, found["format"], WRITTEN_AS),
-            "fields": where(~anew, found["fields"], None),
+            "format": where(~anew, fields["format"], WRITTEN_AS),
+            "fields": where(~anew, fields["fields"], None),
         }
     return {**new, **named, "value": value}
 
@@ -219,22 +219,22 @@ def clients(mask: TextMask, client: pa.Array, rows: Flags) -> pa.Array:
 
 
 def _facts(
-    masking: Masking, level: int, rows: Flags, found: Arrays, lines: Arrays
+    masking: Masking, level: int, rows: Flags, fields: Arrays, lines: Arrays
 ) -> tuple[pa.DictionaryArray, pa.Array]:
     """The facts of these lines, NULL for others, and the visitor ids of all."""
-    visitor = found["visitor_id"]
+    visitor = fields["visitor_id"]
     size = len(visitor)
     if not rows.any():
         return pa.nulls(size, pa.string()).dictionary_encode(), visitor
     some = np.flatnonzero(rows)
     key = [visitor.take(pa.array(some))]
     if level == ANONYMOUS:
-        days = found["event_time"].cast(pa.int64()).fill_null(0).to_numpy()[some] // DAY_US
+        days = fields["event_time"].cast(pa.int64()).fill_null(0).to_numpy()[some] // DAY_US
         # The only one of the facts that requests of a visitor differ in.
-        key += [pa.array(days), found["disallowed"].take(pa.array(some))]
+        key += [pa.array(days), fields["disallowed"].take(pa.array(some))]
     groups = Groups.by(key)
     chosen = pa.array(some[groups.first])
-    own = {name: plain(found[name].take(chosen)) for name in columns_of(level)}
+    own = {name: plain(fields[name].take(chosen)) for name in columns_of(level)}
     if level == ANONYMOUS:
         dates = [EPOCH + timedelta(days=day) for day in days[groups.first].tolist()]
         own["visitor_id"] = salted_ids(masking, own["visitor_id"], dates)

@@ -22,14 +22,14 @@ from tidemark.settings.sections import KafkaSettings
 # Offsets from the first to before the last, by partition.
 Ranges = Mapping[int, tuple[int, int]]
 
-# More than arrive in a second or so: a larger batch is one of many, for executors.
+# A larger batch is one of a backlog, which Spark reads.
 MOST_ROWS = 20_000
 _MOST_BYTES = 16 << 20
 # Threads validate parts of the rows.
 _PART_ROWS = 5_000
 _PATIENCE_SECONDS = 1.0
-# After a failure, for example because of a mark of a transaction, Spark reads everything for so long, and after each
-# further one for twice as long.
+# Seconds for which Spark reads all batches after a failure, such as a transaction mark in a range. Each further failure
+# doubles them.
 _PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
 log = logging.getLogger("tidemark.stream")
 
@@ -101,19 +101,16 @@ class DirectRecords:
 
     def _seek(self, ranges: Ranges) -> None:
         if self._consumer is None:
-            self._consumer = Consumer(
+            self._consumer = kafka.consumer(
+                self._settings,
                 {
-                    **kafka.client_config(self._settings),
-                    "group.id": "tidemark",  # required by the client, which joins no group and commits nothing
-                    "enable.auto.commit": False,
-                    "isolation.level": "read_committed",
                     "auto.offset.reset": "error",
                     "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
                     "queued.max.messages.kbytes": _MOST_BYTES >> 10,
                     "fetch.queue.backoff.ms": 10,
-                    # Another range is begun only when the broker has answered the request before.
+                    # The client starts at another offset only after the broker has answered its last request.
                     "fetch.wait.max.ms": 100,
-                }
+                },
             )
         self._consumer.assign(
             [
@@ -125,7 +122,7 @@ class DirectRecords:
         self._waiting = {partition: deque() for partition in ranges}
 
     def _release(self) -> None:
-        """Stops to receive what no range will ask for."""
+        """Stops receiving records, so that none arrive that nobody will read."""
         if self._consumer and self._positions:
             self._consumer.unassign()
         self._positions = {}
@@ -133,7 +130,6 @@ class DirectRecords:
 
 def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
     """Raises ValueError for a header that is no text and OverflowError for a timestamp outside of microseconds."""
-    # Of several headers of a name the first counts.
     headers = [_headers(message) for message in messages]
     columns = {
         "topic": pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
@@ -149,6 +145,7 @@ def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
 
 
 def _headers(message: Message) -> dict[str, Any]:
+    """The headers by name; the first one if several have the same name."""
     given: Any = message.headers()  # in the client's types also a dictionary
     return dict(reversed(given)) if given else {}
 

@@ -57,16 +57,13 @@ def reread(settings: KafkaSettings, spark: SparkSession, checkpoint: Path, numbe
 
 
 def _records(settings: KafkaSettings, ranges: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    consumer = Consumer(
+    consumer = kafka.consumer(
+        settings,
         {
-            **kafka.client_config(settings),
-            "group.id": "tidemark",  # required by the client, which joins no group and commits nothing
-            "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "isolation.level": "read_committed",
             "auto.offset.reset": "earliest" if settings.allow_data_loss else "error",
             "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
-        }
+        },
     )
     try:
         for batch in ranges:

@@ -1,7 +1,7 @@
 """Evaluates every alert rule, and keeps quality.alerts and quality.alert_rules.
 
-What fires is a function of the tables, so a window can be evaluated again at any time. Each evaluation covers the
-windows that have ended since the last one and those whose lines have changed. A rebuild or a change of the rule
+Which alerts fire is a function of the tables, so a window can be evaluated again at any time. Each evaluation covers
+the windows that have ended since the last one and those whose lines have changed. A rebuild or a change of the rule
 evaluates all windows.
 """
 
