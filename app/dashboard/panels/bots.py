@@ -16,6 +16,7 @@ from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
+from ..kinds import kind_name
 from ..panel import Look, meaning, nothing, panel
 from . import ai, identity, suspects
 
@@ -39,16 +40,6 @@ def page(reader: Reader, filters: Filters) -> None:
     identity.pretenders_panel(reader, filters)
     ai.page(reader, filters)
     suspects.page(reader, filters)
-
-
-def kind_name(kind: str) -> str:
-    return (
-        kind.replace("-", " ")
-        .capitalize()
-        .replace("Ai ", "AI ")
-        .replace("Seo", "SEO")
-        .replace("Http", "HTTP")
-    )
 
 
 @panel("Summary", BOTS, requests=BOT)

@@ -12,6 +12,7 @@ from ..controls import actions
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid, percent_column
 from ..filters import HOUR
+from ..kinds import kind_name
 from ..panel import SELDOM, Look, meaning, nothing, panel
 
 BOTS = "gold/bots"
@@ -35,7 +36,7 @@ def pretenders_panel(look: Look) -> None:
         return nothing("Every bot whose operator publishes networks comes from these.")
     table = rows.assign(
         bot_name=[clipped(shown(name), NAME_SHOWN) for name in rows["bot_name"]],
-        network=[name.capitalize() or "Other" for name in rows["network"]],
+        network=[kind_name(name) or "Other" for name in rows["network"]],
         as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
     )[["bot_name", "requests", "addresses", "network", "as_org"]]
     text = st.column_config.TextColumn

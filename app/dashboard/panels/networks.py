@@ -15,6 +15,7 @@ from ..controls import compared
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..filters import HOUR, Filters
+from ..kinds import kind_name
 from ..panel import Look, meaning, nothing, panel
 
 TABLE = "gold/networks"
@@ -47,7 +48,7 @@ def time_panel(look: Look) -> None:
         unit=f"Requests {bin_words(span.bin_seconds)}",
         selection=selection,
         field="network",
-        named=str.capitalize,
+        named=kind_name,
         before=compared.over_time(
             look,
             compared.whole_hours(look, selection),
@@ -71,7 +72,7 @@ def table_panel(look: Look) -> None:
     if rows.empty:
         return nothing(look=look)
     table = rows.assign(
-        network=[name.capitalize() or "Other" for name in rows["network"]],
+        network=[kind_name(name) or "Other" for name in rows["network"]],
         as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
         change=compared.ratios(compared.of_rows(look, rows, selection, networks.COUNTED)),
     )[["network", "as_org", "requests", "change", "visitors", "pageviews"]]
