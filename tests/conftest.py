@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,9 @@ from tests.cluster.s3_server import S3Server, s3_server
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
+
+# The same examples everywhere and each time, as in CI; `--hypothesis-profile=default` draws others.
+hypothesis.settings.load_profile("ci")
 
 # A worker of pytest-xdist has a main module without a file, which PySpark takes for a doctest run, and exits.
 if not hasattr(sys.modules["__main__"], "__file__"):
