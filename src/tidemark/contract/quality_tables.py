@@ -13,7 +13,8 @@ LATENESS_BOUNDS = (1, 10, 60, 300, 1800, 10_800, 86_400)
 
 ACCOUNTS = Table(
     name="quality.accounts",
-    about="One row per committed micro-batch: received = accepted + rejected + duplicate, exactly.",
+    about="One row per committed micro-batch: received = accepted + rejected + duplicate, exactly. Upkeep sums "
+    "rows older than 30 days per day, separately for batches with and without accepted and rejected lines.",
     kind="append",
     key=("flow", "batch_id"),
     time="committed_at",
@@ -30,14 +31,16 @@ ACCOUNTS = Table(
     ),
     columns=(
         Column("flow", "string", "Flow."),
-        Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
+        Column("batch_id", "long", "Micro-batch of the flow's checkpoint; of a sum, the last one."),
         Column("received", "long", "Lines read."),
         Column("accepted", "long", "Lines that are in silver.requests; of a job, valid events."),
         Column("rejected", "long", "Lines that are in silver.rejected; of a job, dead letters."),
         Column("duplicate", "long", "Lines dropped because their delivery id was accepted before."),
         Column("late", "long", "Accepted lines further behind their site's newest than the lateness limit."),
-        Column("started_at", "timestamp", "When the batch was read."),
-        Column("committed_at", "timestamp", "When all its other tables were committed."),
+        Column("started_at", "timestamp", "When the batch was read; of a sum, when the first one was."),
+        Column(
+            "committed_at", "timestamp", "When all its other tables were committed; of a sum, as started_at."
+        ),
     ),
 )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from delta.exceptions import DeltaConcurrentModificationException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Commit
 from tidemark.home import Home
+from tidemark.operate import old_accounts
 from tidemark.operate.retention import expiry, record_kept, retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.store.spark_change import USER_METADATA, configured, saying
@@ -17,6 +20,8 @@ from tidemark.stream.changes import RETENTION
 
 # Delta refuses to delete files that are younger than its own retention, unless this is false.
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+T = TypeVar("T")
 
 
 def maintain_catalog(home: Home) -> list[Done]:
@@ -57,12 +62,22 @@ def _maintain(spark: SparkSession, name: str, table: str, expired_if: str) -> Do
         expired = 0 if gone is None else int(gone.collect()[0]["num_affected_rows"])
         # With deletion vectors the rows are still in their files.
         _tried(lambda: spark.sql(f"REORG TABLE {name} APPLY (PURGE)"), "not purged", skipped)
+    if table == ACCOUNTS.name:
+        _tried(lambda: _sum_old_accounts(spark, name), "not summed per day", skipped)
     _tried(lambda: spark.sql(f"OPTIMIZE {name}"), "not compacted", skipped)
     spark.sql(f"VACUUM {name}")
     return Done(table, before, _files(spark, name), rows_expired=expired, skipped="; ".join(skipped))
 
 
-def _tried(act: Callable[[], DataFrame], what: str, skipped: list[str]) -> DataFrame | None:
+def _sum_old_accounts(spark: SparkSession, name: str) -> None:
+    now = datetime.now(UTC)
+    query = old_accounts.summed(name, now)
+    if not spark.sql(f"SELECT 1 FROM ({query}) WHERE {old_accounts.BATCHES} > 1").isEmpty():
+        columns = ", ".join(ACCOUNTS.column_names)
+        spark.sql(f"INSERT INTO {name} REPLACE WHERE {old_accounts.old(now)} SELECT {columns} FROM ({query})")
+
+
+def _tried(act: Callable[[], T], what: str, skipped: list[str]) -> T | None:
     try:
         return act()
     except DeltaConcurrentModificationException:

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, WriterProperties
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
 from tidemark.home import Home
+from tidemark.operate import old_accounts
 from tidemark.operate.privacy_notes import note_recounted_days
 from tidemark.operate.retention import delete_expired, expired_ends, expiry, record_kept, retention_days
 from tidemark.operate.topic_erasure import erase_records, in_bronze
@@ -141,6 +143,8 @@ class _Upkeep:
                     # Every batch rewrites files of an upsert table.
                     with lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext():
                         expired = self._retry(lambda t: delete_expired(t, expired_if), "expired") or 0
+                if self._table.name == ACCOUNTS.name:
+                    self._retry(self._sum_old, "summed per day")
                 self._compact()
             deleted, freed = self._vacuum()
             cleaned = deltalog.clean(
@@ -164,6 +168,22 @@ class _Upkeep:
         if any(there.get(name) != value for name, value in wanted.items()):
             with lock.at_rest(self._settings):
                 self._retry(lambda t: t.alter.set_table_properties(wanted), "configured")
+
+    def _sum_old(self, target: DeltaTable) -> None:
+        now = datetime.now(UTC)
+        query = old_accounts.summed("accounts", now)
+        rows = pa.table(QueryBuilder().register("accounts", target).execute(query).read_all())
+        if all(number == 1 for number in rows[old_accounts.BATCHES].to_pylist()):
+            return
+        with lock.at_rest(self._settings):
+            write_deltalake(
+                target,
+                rows.select(ACCOUNTS.column_names).cast(ACCOUNTS.arrow_schema),
+                mode="overwrite",
+                predicate=old_accounts.old(now),
+                writer_properties=_WRITER,
+                commit_properties=_COMMIT,
+            )
 
     def _compact(self) -> None:
         size = UPSERT_FILE_BYTES if self._table.kind == "upsert" else APPEND_FILE_BYTES

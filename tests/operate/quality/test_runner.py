@@ -21,9 +21,11 @@ from tests.operate.quality.rows import BAD, good, rows
 from tidemark import cli
 from tidemark.contract.quality_tables import RESULTS
 from tidemark.home import Home
+from tidemark.operate.old_accounts import DAYS
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.facts import take_moment
 from tidemark.operate.quality.runner import run, run_if_new
+from tidemark.operate.upkeep import maintain
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
 from tidemark.store.catalog import SparkStore
@@ -162,6 +164,23 @@ def test_a_row_too_many_is_found_and_stays_found(scene: Scene) -> None:
 
     for _ in range(2):
         assert failed(runner()) >= {(name, "rows_accounted_for") for name in ACCOUNTED[:3]}
+
+
+def test_old_accounts_are_compared_with_the_rows_before_and_after_they_are_summed(scene: Scene) -> None:
+    old = datetime.now(UTC) - timedelta(days=DAYS + 1)
+    for number in (1, 2):
+        scene.batch(number)
+    for number in (3, 4):
+        counts = {"received": 1, "accepted": 0, "started_at": old, "committed_at": old}
+        scene.add("quality.accounts", good(TABLE["quality.accounts"], number, **counts))
+    runner = scene.runner()
+    before = failed(runner())
+
+    maintain(Home.of(scene.settings, [TABLE["quality.accounts"]]))
+
+    assert scene.store.read(TABLE["quality.accounts"]).num_rows == 4
+    assert failed(runner()) == before >= {("silver.rejected", "rows_accounted_for")}
+    assert ("silver.requests", "rows_accounted_for") not in before
 
 
 def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -> None:
