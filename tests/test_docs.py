@@ -96,6 +96,22 @@ def test_relative_links_and_anchors_lead_somewhere(path: Path) -> None:
     assert dead == []
 
 
+@pytest.mark.parametrize(
+    "row", [r for r in text_of(DOCS / "guarantees.md").splitlines() if r.startswith("| ")]
+)
+def test_every_guarantee_names_what_tests_it(row: str) -> None:
+    what, by = row.strip("|").split(" | ")
+    assert what in (" guarantee", " promise", " ---") or "](../tests/" in by
+
+
+def test_journald_writes_long_lines_whole() -> None:
+    """Without `--all` it writes null for a line of more than 4 kB."""
+    commands = [
+        line for path in WRITTEN for line in text_of(path).splitlines() if line.startswith("journalctl ")
+    ]
+    assert commands and all(" --all " in command for command in commands)
+
+
 def anchors(path: Path) -> set[str]:
     return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", prose_of(path), re.MULTILINE)}
 

@@ -6,6 +6,10 @@ import dataclasses
 import gzip
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +23,7 @@ from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
 from tidemark.importing.importer import Options, import_files
+from tidemark.settings import Settings
 
 Lines = Callable[[], list[bytes]]
 Numbered = Callable[..., list[bytes]]
@@ -334,3 +339,38 @@ def test_copies_of_a_growing_file_that_replace_each_other(
             until(lambda: report.added == 900)
             assert said == [f"{path} begins with other lines than before: all its lines are imported"]
     assert lines() == sorted(numbered(400) + (numbered(500, start=1_000) if in_place else []))
+
+
+_AS_NOBODY = (
+    "import os; from tidemark.cli import main; import tidemark.cli.importing, tidemark.cli.inferring\n"
+    "os.setgroups([]); os.setgid(65534); os.setuid(65534); main()"
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_a_file_that_may_not_be_read_is_named_and_imported_once_it_may_be(
+    settings: Settings, lines: Lines, numbered: Numbered, write: Write
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        place.chmod(0o777)
+        write(place / "1.log", numbered(3))
+        command = [sys.executable, "-c", _AS_NOBODY, "import", str(place / "*.log"), "--follow"]
+        environment = {**os.environ, **settings.changed(home=place / "home").environment()}
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        try:
+            until(lambda: len(lines()) == 3)
+            path = write(place / ".later", numbered(3, start=10))
+            path.chmod(0)
+            path = path.rename(place / "2.log")
+            assert process.stderr
+            assert (
+                process.stderr.readline()
+                == f"{path} cannot be read: Permission denied. Check path and rights.\n"
+            )
+            path.chmod(0o644)
+            until(lambda: len(lines()) == 6)
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=30)
+        assert process.returncode == 0, error

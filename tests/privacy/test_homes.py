@@ -112,6 +112,10 @@ def test_no_file_of_the_home_says_more_than_the_mode_leaves(
     assert not [data for data in imported if any(value.encode() in data for value in gone)]
 
 
+def test_gold_has_no_addresses(homes: dict[str, Settings]) -> None:
+    assert files_with(homes["exact"].tables / "gold", holding_text([SECRETS[0]])) == []
+
+
 def rows(settings: Settings, table: str) -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = (
         DeltaTable(f"{settings.tables}/{table.replace('.', '/')}").to_pyarrow_table().to_pylist()
