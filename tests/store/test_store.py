@@ -149,6 +149,7 @@ def test_ensure_adds_columns_that_a_newer_version_brings(store: Store, make_stor
     store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
     wider = replace(WINDOWS, columns=(*WINDOWS.columns, Column("visitors", "long", "New.")))
     newer = make_store()
+    assert newer.read(wider)["visitors"].to_pylist() == [None]
     newer.ensure(wider)
     newer.append_arrow(wider, rows(("b", 0, 2)).append_column("visitors", pa.array([7])), Commit("flow/1", 1))
     found = newer.read(wider, columns=["site", "visitors"]).sort_by("site").to_pylist()

@@ -194,7 +194,8 @@ class Store(Protocol):
         """Rows added by commits from `version` on; None if unknown. May be some seconds old."""
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that fulfil `where`; callers bound the result."""
+        """The rows that fulfil `where`; callers bound the result. Columns that a table of an earlier version lacks are
+        NULL."""
 
     def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
         """The measures of each scan, in bounded memory. Raises TableError if a table cannot be read."""

@@ -164,7 +164,9 @@ class SparkStore:
             if where:
                 groups = [reduce(Column.__and__, [condition(c) for c in group]) for group in where]
                 frame = frame.where(reduce(Column.__or__, groups))
-            rows: pa.Table = frame.select(*wanted).toArrow()
+            there = frame.columns
+            known = [F.col(each) if each in there else F.lit(None).alias(each) for each in wanted]
+            rows: pa.Table = frame.select(*known).toArrow()
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in wanted]))
 
     def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:

@@ -136,7 +136,9 @@ class DeltaRsStore:
         """The rows of a version (None: the newest) that fulfil `where`, with these columns in the declared types."""
         try:
             dataset = self._lakehouse.dataset(table, self._at(table, version))
-            rows = dataset.to_table(columns=columns, filter=where)
+            there = dataset.schema.names
+            known = {name: pc.field(name) if name in there else pc.scalar(None) for name in columns}
+            rows = dataset.to_table(columns=known, filter=where)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise self._failure(table, "read", error) from error
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in columns]))
