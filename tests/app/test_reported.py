@@ -18,6 +18,7 @@ from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
+from tidemark.operate.note import Note, rendered
 from tidemark.operate.reported import Reports
 from tidemark.settings import Settings
 from tidemark.store import lakehouse as lakehouses
@@ -98,8 +99,10 @@ def test_a_change_has_its_cause_once_it_is_reported(home: Home) -> None:
 def test_the_history_of_a_day_has_its_notes(home: Home) -> None:
     day = START + timedelta(days=1)
     wanted = reported.history(home.rows, SITES[0], day)["requests"].item()
-    note = notes.Note(FIRST + timedelta(hours=1), "Rebuilt: all", cause=notes.SETTINGS)
-    notes.write(home.settings, home.store, [note])
+    hour = FIRST + timedelta(hours=1)
+    rebuilt = Note(hour, cause="settings", about="tables all", state="applied")
+    goal = Note(hour + timedelta(minutes=1), cause="settings", about="goal signup", state="removed", was="5")
+    notes.write(home.settings, home.store, [rendered(rebuilt), rendered(goal)])
     home.add(late(home, 1, "late"))
     home.report(LATER)
     home.add(late(home, 1, "later"))

@@ -64,7 +64,7 @@ class Scenario:
 
     @property
     def noted(self) -> list[tuple[str, str]]:
-        return [(row["site"], row["text"]) for row in notes.listed(self.store) if row["cause"] == "settings"]
+        return [(note.site, note.text) for note in notes.listed(self.store) if note.cause == "settings"]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,13 +88,13 @@ def test_a_rebuild_is_noted_with_the_settings_that_it_applied() -> None:
 def test_other_rules_are_noted_once() -> None:
     [note] = notes.rules_changed([], "bots 1", "bots 2", NOW, {})
     assert note.text == "Lines are read with bots 2, before with bots 1"
-    known = [{"cause": "rules", "text": note.text, "time": NOW - timedelta(days=1)}]
+    known = [replace(note, time=NOW - timedelta(days=1))]
     hosts = {"silver.requests": {"sites.shop.hosts": ("", "shop.example")}}
     assert notes.rules_changed(known, "bots 1", "bots 2", NOW, hosts) == []
     for before in ("bots 2", None):
         assert notes.rules_changed([], before, "bots 2", NOW, hosts) == []
     [note] = notes.rules_changed([], "bots 1", "bots 2", NOW, hosts)
-    assert note.text == f"sites.shop.hosts was unset, now shop.example; {known[0]['text']}"
+    assert note.text == f"sites.shop.hosts was unset, now shop.example; {known[0].text}"
 
 
 def test_the_rules_before_a_start_are_those_of_the_last_batch(home: Settings) -> None:

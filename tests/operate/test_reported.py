@@ -10,7 +10,9 @@ import pytest
 
 from tests.operate.alerts.scene import NOON, TABLE, Line, Scene, every
 from tidemark.contract.quality_tables import NOTES, REPORTED
+from tidemark.figures.notes import State
 from tidemark.operate import notes
+from tidemark.operate.note import FORGET, REBUILD, SETTINGS, Note
 from tidemark.operate.reported import METRICS, Reports
 from tidemark.settings import Settings
 
@@ -105,17 +107,16 @@ def test_the_cause_is_what_happened_since_the_last_report(scene: Reporting) -> N
     assert note["text"] == "Lines of 2026-11-20 to 2026-11-20 were imported"
 
     scene.add(Line(-24 * 60, bot=True), *every(1, -23 * 60, -23 * 60 + 12, bot=True), Line(64, bot=True))
-    for number, cause in enumerate((notes.REBUILD, notes.SETTINGS, notes.FORGET)):
+    for number, cause in enumerate((REBUILD, SETTINGS, FORGET)):
         at = now + (1 + 2 * number) * HOUR
-        # What happened to a goal changes no reported figure.
-        hosts = "Own hosts of shop: 3 lines of 9 have another channel"
+        applied = State.APPLIED if cause == SETTINGS else None
         happened = [
-            (hosts if cause == notes.SETTINGS else "Rebuilt: all", cause, 0.5),
-            ("Goal signup was removed", notes.SETTINGS, 0.4),
-            ("Own hosts of blog: …; sites.blog.hosts was unset, now b.example", notes.SETTINGS, 0.3),
+            Note(at - 0.5 * HOUR, cause=cause, about="tables all", state=applied),
+            # What happened to a goal changes no reported figure.
+            Note(at - 0.4 * HOUR, cause=SETTINGS, about="goal signup", state=State.REMOVED),
+            Note(at - 0.3 * HOUR, cause=SETTINGS, about="sites", state=State.WAITING),
         ]
-        for text, kind, ago in happened:
-            notes.write(scene.settings, scene.store, [notes.Note(at - ago * HOUR, text, cause=kind)])
+        notes.write(scene.settings, scene.store, happened)
         scene.add(Line(65, bot=True))
         assert [row[2] for row in scene.report(at) if row[1] == 19.0 + number] == [cause]
 
@@ -127,9 +128,9 @@ def test_notes_of_an_import_are_one_while_it_goes_on(home: Settings) -> None:
     for result in (days[2:3], days[1:2], days[3:5]):
         notes.write(home, store, [notes.archive(notes.listed(store), "shop", result, now)])
     [note] = notes.listed(store)
-    assert note["text"] == f"Lines of {days[4]:%Y-%m-%d} to {days[1]:%Y-%m-%d} were imported"
+    assert note.text == f"Lines of {days[4]:%Y-%m-%d} to {days[1]:%Y-%m-%d} were imported"
     later = notes.archive(notes.listed(store), "shop", days[:1], now + 2 * HOUR)
-    assert later.time == now + 2 * HOUR and later.note != note["note"]
+    assert later.time == now + 2 * HOUR and later.key != note.key
 
 
 def test_reported_figures_equal_a_recount_whatever_the_order(home: Settings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from bronze import access_log
 from silver import rejected, requests
 from tests.operate.quality.rows import good, rows
 from tidemark.contract.quality_tables import SITES
-from tidemark.figures.reported import REMADE
 from tidemark.home import Home
 from tidemark.operate import backfill, notes, site_settings, status
 from tidemark.operate.difference import Changed
@@ -67,7 +65,7 @@ class Scenario:
 
     @property
     def noted(self) -> list[str]:
-        return [row["text"] for row in notes.listed(self.store)]
+        return [note.text for note in notes.listed(self.store)]
 
 
 @pytest.fixture
@@ -90,8 +88,10 @@ def test_they_are_due_until_history_has_them(home: Scenario) -> None:
     assert not home.due and backfill.settings_progress(home.pipeline) == {}
     changed = "1,200 lines of 3,400 have another channel; 7 lines of 3,400 have another source"
     assert home.noted == [f"Own hosts of shop: {changed}; {CHANGE}"]
-    [row] = notes.listed(home.store)
-    assert (row["site"], row["cause"], notes.remakes(row)) == ("shop", "settings", True)
+    [note] = notes.listed(home.store)
+    assert (note.site, note.cause, note.remakes) == ("shop", "settings", True)
+    assert (note.about, note.state, note.details) == ("sites", "applied", changed)
+    assert note.settings == {"sites.shop.hosts": ("", "shop.example")}
     home.start(shop=SHOP)
     assert not home.due and len(home.noted) == 1
 
@@ -113,7 +113,7 @@ def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Scenario) -> N
 
 def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Scenario) -> None:
     home.start(shop=SHOP)
-    assert not notes.remakes(notes.listed(home.store)[0])
+    assert not notes.listed(home.store)[0].remakes
     home.start(shop=WWW)
     assert home.noted == ["Own hosts of shop: …; sites.shop.hosts was unset, now www.example"]
     home.start()
@@ -145,9 +145,9 @@ def test_other_changed_settings_of_lines_are_not_applied_with_them(
     home.start(shop=replace(SHOP, timezone="Europe/Berlin"))
     why = "sites.shop.timezone changed, too: `tidemark rebuild all` applies all of them"
     assert not home.due and why in caplog.text
-    [row] = notes.listed(home.store)
-    assert row["text"] == f"Own hosts of shop: not applied to history, because {why}; {CHANGE}"
-    assert not notes.remakes(row)
+    [note] = notes.listed(home.store)
+    assert note.text == f"Own hosts of shop: not applied to history, because {why}; {CHANGE}"
+    assert not note.remakes
     message = f"own hosts of shop are not applied to history yet: {why}"
     assert message in status.lines(status.describe(home.settings))
     home.swap()  # by that command
@@ -167,7 +167,7 @@ def test_trusted_proxies_are_applied_like_own_hosts(home: Scenario) -> None:
     home.fill(Revalued("silver.requests", "client_ip", 5, 9))
     changed = "5 lines of 9 have another client_ip"
     assert home.noted == [f"Own hosts and trusted proxies of shop: {changed}; {changes}"]
-    assert notes.remakes(notes.listed(home.store)[0])
+    assert notes.listed(home.store)[0].remakes
     assert not home.due and not backfill.pending(home.pipeline)
     home.start(shop=SHOP)
     home.swap()
@@ -200,8 +200,7 @@ def test_robots_txt_is_applied_like_own_hosts(home: Scenario) -> None:
     assert home.due and home.noted == [f"Robots.txt of shop: …; {change}"]
     home.fill(Revalued("silver.requests", "disallowed", 5, 9))
     assert home.noted == [f"Robots.txt of shop: 5 lines of 9 have another disallowed; {change}"]
-    assert notes.remakes(notes.listed(home.store)[0])
-    assert re.match(REMADE, home.noted[0])
+    assert notes.listed(home.store)[0].remakes
 
 
 @pytest.mark.parametrize("lines", [3, 2])

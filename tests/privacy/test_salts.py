@@ -13,6 +13,7 @@ from tests.privacy.lines import ANONYMOUS, bronze, validated
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
 from tidemark.operate import notes, upkeep
+from tidemark.operate.privacy_notes import note_recounted_days
 from tidemark.pipeline import Pipeline
 from tidemark.privacy import salts
 from tidemark.settings import Settings
@@ -66,8 +67,24 @@ def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: l
     for _ in range(2):
         upkeep.maintain(Pipeline.of(home))
     [note] = notes.listed(Pipeline.of(home).store)
-    assert note["text"].startswith("Lines of 2026-11-21 came after its salt was destroyed")
-    assert note["time"] == clock[0]
+    assert note.text.startswith("Lines of 2026-11-21 came after its salt was destroyed")
+    assert note.time == clock[0]
+
+
+def test_days_that_are_counted_again_in_one_batch_have_a_note_each(
+    home: Settings, clock: list[datetime]
+) -> None:
+    days = [CREATED.date() - timedelta(days=1), CREATED.date()]
+    of_home = salts.Salts.of(home)
+    of_home.for_days(days)
+    clock[0] = CREATED + timedelta(hours=48)
+    of_home.expire()
+    of_home.for_days(days)
+    for _ in range(2):
+        note_recounted_days(Pipeline.of(home))
+    listed = notes.listed(Pipeline.of(home).store)
+    assert [note.about for note in listed] == ["day 2026-11-20", "day 2026-11-21"]
+    assert len({note.key for note in listed}) == 2
 
 
 def test_salts_of_another_machine_are_not_used(home: Settings) -> None:

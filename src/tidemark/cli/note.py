@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,13 +56,12 @@ def note_command(
     elif remove:
         notes.remove(settings, store, remove)
     else:
-        rows = [row for row in notes.listed(store) if row["site"] in ("", site or row["site"])]
+        listed = [note for note in notes.listed(store) if note.site in ("", site or note.site)]
         lines = [
-            f"{row['note']}  {row['time']:%Y-%m-%d %H:%M}  {row['cause']:<9}"
-            + (f"{row['site']}: " if row["site"] else "")
-            + row["text"]
-            for row in rows
+            f"{note.key}  {note.time:%Y-%m-%d %H:%M}  {note.cause:<9}{note.site and f'{note.site}: '}{note.text}"
+            for note in listed
         ]
+        rows = [asdict(note) for note in listed]
         click.echo(
             json.dumps(rows, indent=2, default=str) if as_json else "\n".join(lines or ["no notes yet"])
         )

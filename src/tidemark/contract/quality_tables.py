@@ -208,6 +208,16 @@ NOTES = Table(
         Column("cause", "string", "hand, or what Tidemark notes by itself: rebuild, settings (a rebuild that "
                "applied changed ones to history), forget, rules (another rules_version), import (of an archive), gap "
                "(of the pipeline)."),
+        Column("about", "string", "Subject of a note of Tidemark's own: goal NAME, tables NAME, sites, privacy, rules, "
+               "lines, day DATE, pipeline, site NAME or visitor. NULL, like the next ones, in notes by hand or of "
+               "earlier versions."),
+        Column("state", "string", "Of a goal: counting, counted or removed. Of changed settings of sites: waiting, not "
+               "applied or applied. Of rebuilt tables: applied, where settings were."),
+        Column("details", "string", "Why settings are not applied, how many lines got other values, or which settings "
+               "the history does not have."),
+        Column("was", "string", "Value before: number of conversions, rules_version, or settings as a JSON object by "
+               "name; or start of a range of time."),
+        Column("now", "string", "Value after, or end of the range."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )  # fmt: skip

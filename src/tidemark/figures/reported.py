@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pandas as pd
 
 from tidemark.figures import conditions, notes
+from tidemark.figures.earlier_notes import with_columns
 from tidemark.figures.measures import LINES, SESSIONS, TRAFFIC, Base, Gold, measured
 from tidemark.figures.query import Condition, Where, query
+from tidemark.figures.reader import MissingTableError
 from tidemark.figures.rows import Rows, if_any
 from tidemark.figures.selection import Selection
 from tidemark.figures.zones import midnight
@@ -21,11 +24,6 @@ METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
 KEY = ["site", "day", "metric"]
 VISITOR_HOURS = Gold("gold/visitor_hours", 3600)
 SETTINGS = "settings"
-# The texts of such notes about rows that were made anew.
-REMADE = (
-    r"Rebuilt: |(?:(?: and )?(?:[Oo]wn hosts|[Tt]rusted proxies|[Rr]obots\.txt))+ of [^:]*:"
-    " (?!…|not applied to history,)"
-)
 # The cause of a change that no report has yet.
 WAITING = "not reported yet"
 _DAY = 86_400
@@ -106,7 +104,7 @@ def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
     all_reports["value"] = all_reports["value"].fillna(_NONE)
     wide = all_reports.pivot(index=["reported_at", "cause"], columns="metric", values="value")
     wide = wide.reindex(columns=list(METRICS)).ffill().replace(_NONE, float("nan")).reset_index()
-    known = notes.notes(rows, site)
+    known = _with_states(rows, site)
     before = [None, *wide["reported_at"].iloc[:-1]]
     wide["note"] = [
         "" if since is None else _noted(known, cause, since, at)
@@ -118,5 +116,15 @@ def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
 def _noted(known: pd.DataFrame, cause: str, since: datetime, at: datetime) -> str:
     kept = known[(known["cause"] == cause) & (known["time"] > since) & (known["time"] <= at)]
     if cause == SETTINGS:  # those of goals change none of these figures
-        kept = kept[kept["text"].str.match(REMADE)]
+        kept = kept[kept["state"] == notes.State.APPLIED]
     return "; ".join(kept["text"])
+
+
+def _with_states(rows: Rows, site: str) -> pd.DataFrame:
+    """The notes of a site with their `state`. A table that an earlier version made has no such column yet."""
+    there: Collection[str] = ()
+    with suppress(MissingTableError):
+        there = rows.reader.contract(notes.TABLE).columns
+    later = [name for name in ("about", "state") if name in there]
+    known = notes.notes(rows, site, columns=[*notes.COLUMNS, *later])
+    return known.assign(state=[with_columns(row).get("state") or "" for row in known.to_dict("records")])

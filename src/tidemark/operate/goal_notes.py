@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
 
+from tidemark.figures.notes import About, State
 from tidemark.home import Home
 from tidemark.operate import notes
-from tidemark.operate.notes import Note
-from tidemark.settings import Settings
+from tidemark.operate.note import SETTINGS, Note, rendered
 from tidemark.stream.table_state import incomplete, recorded
 
-# Stands for a number until it is known.
-_OPEN = "…"
-_TEXT = re.compile(rf"Goal (?P<name>.*?)(?: is new)?: (?:[\d,]+ → )?{_OPEN} conversions", re.DOTALL)
 _STATE = "goal "
-
-
 # The table of the sessions with their goals, and the table of the conversions that follows it.
 _REACHED, _COUNTED = "silver.session_goals", "gold.goals"
 
@@ -40,52 +35,38 @@ def announce(home: Home) -> None:
     if not changed and not gone:
         return
     counts = _conversions(home)
-    texts = {
-        name: f"Goal {name}: {counts.get(name, 0):,} → {_OPEN} conversions"
-        if name in had
-        else f"Goal {name} is new: {_OPEN} conversions"
-        for name in changed
-    }
-    texts |= {name: f"Goal {name} was removed; it had {counts.get(name, 0):,} conversions" for name in gone}
-    known = {row["text"] for row in notes.listed(store) if row["cause"] == notes.SETTINGS}
     now = datetime.now(UTC)
-    notes.write(
-        settings,
-        store,
-        [
-            # Of one time there is one note.
-            Note(now + timedelta(microseconds=number), text, _site(settings, name), notes.SETTINGS)
-            for number, (name, text) in enumerate(texts.items())
-            if _OPEN not in text or text not in known  # the start before was interrupted
-        ],
-    )
+    new = [
+        rendered(
+            Note(
+                now + timedelta(microseconds=number),  # of one time there is one note
+                site=goals[name].site if name in goals else "",
+                cause=SETTINGS,
+                about=f"{About.GOAL} {name}",
+                state=State.COUNTING if name in goals else State.REMOVED,
+                was=str(counts.get(name, 0)) if name in had else None,
+            )
+        )
+        for number, name in enumerate([*changed, *gone])
+    ]
+    # The start before may have been interrupted.
+    known = {(note.about, note.was) for note in notes.listed(store) if note.state == State.COUNTING}
+    wanted = [note for note in new if note.state == State.REMOVED or (note.about, note.was) not in known]
+    notes.write(settings, store, wanted)
 
 
 def complete(home: Home) -> None:
     """Puts the conversions into the notes, once all history is counted. Raises TableError."""
     if _REACHED in incomplete(home.lakehouse):
         return
-    open_notes = [
-        (row, match)
-        for row in notes.listed(home.store)
-        if row["cause"] == notes.SETTINGS and (match := _TEXT.fullmatch(row["text"]))
-    ]
-    if not open_notes:
+    counting = [note for note in notes.listed(home.store) if note.state == State.COUNTING]
+    if not counting:
         return
     counts = _conversions(home)
-    notes.write(
-        home.settings,
-        home.store,
-        [
-            Note(
-                row["time"],
-                row["text"].replace(_OPEN, f"{counts.get(match['name'], 0):,}"),
-                row["site"],
-                notes.SETTINGS,
-            )
-            for row, match in open_notes
-        ],
-    )
+    completed = [
+        rendered(replace(note, state=State.COUNTED, now=str(counts.get(note.name, 0)))) for note in counting
+    ]
+    notes.write(home.settings, home.store, completed)
 
 
 def _conversions(home: Home) -> dict[str, int]:
@@ -97,8 +78,3 @@ def _conversions(home: Home) -> dict[str, int]:
     sums = rows.group_by("goal").aggregate([("conversions", "sum")])
     goals = pc.cast(sums["goal"], "string").to_pylist()
     return dict(zip(goals, sums["conversions_sum"].to_pylist(), strict=True))
-
-
-def _site(settings: Settings, name: str) -> str:
-    goals = settings.meaning.goals
-    return goals[name].site if name in goals else ""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from tidemark.access.audit import by_the_machine
 from tidemark.contract.quality_tables import ACCESS
-from tidemark.figures.notes import MOST_CHARACTERS
+from tidemark.figures.notes import About
 from tidemark.home import Home
 from tidemark.operate import notes
-from tidemark.operate.notes import Note
+from tidemark.operate.note import IMPORT, SETTINGS, Note, changes, rendered
 from tidemark.privacy.salts import Salts
 from tidemark.settings.privacy import described
 from tidemark.stream import applied
 from tidemark.stream.table_state import TableState, all_recorded, record_states
-
-_CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies stricter ones to history"
 
 
 def note_changes(home: Home) -> None:
@@ -23,12 +23,12 @@ def note_changes(home: Home) -> None:
     state = all_recorded(home.lakehouse).get(accepted)
     if state is None:
         return
-    changed = notes.changes(applied.privacy_differences(home.settings, state))
+    changed = applied.privacy_differences(home.settings, state)
     if changed:
-        text = "; ".join([_CHANGED, *changed])[:MOST_CHARACTERS]
-        notes.record(home.settings, home.store, text, notes.SETTINGS)
+        note = Note(datetime.now(UTC), cause=SETTINGS, about=About.PRIVACY)
+        notes.write(home.settings, home.store, [rendered(note, changed)])
         home.store.ensure(ACCESS)
-        home.store.append_arrow(ACCESS, by_the_machine("privacy changed", "; ".join(changed)))
+        home.store.append_arrow(ACCESS, by_the_machine("privacy changed", "; ".join(changes(changed))))
     record_states(home.lakehouse, {accepted: TableState(privacy=described(home.settings.privacy))})
 
 
@@ -38,13 +38,10 @@ def note_recounted_days(home: Home) -> None:
     days = Salts.of(home.settings).recounted_days()
     if not days:
         return
-    known = {row["text"] for row in notes.listed(home.store)}
+    known = {note.about for note in notes.listed(home.store)}
     new = [
-        Note(
-            at,
-            f"Lines of {day} came after its salt was destroyed: visitors of that day are counted anew",
-            cause=notes.IMPORT,
-        )
-        for day, at in days.items()
+        # Of one time there is one note.
+        rendered(Note(at + timedelta(microseconds=number), cause=IMPORT, about=f"{About.DAY} {day}"))
+        for number, (day, at) in enumerate(days.items())
     ]
-    notes.write(home.settings, home.store, [note for note in new if note.text not in known])
+    notes.write(home.settings, home.store, [note for note in new if note.about not in known])

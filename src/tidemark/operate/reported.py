@@ -23,6 +23,7 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
+from tidemark.operate.note import FORGET, IMPORT, REBUILD, SETTINGS
 from tidemark.settings import Settings
 from tidemark.stream import swap
 from tidemark.stream.lock import appending
@@ -107,7 +108,7 @@ class Reports:
         swaps = self._store.committed(self._tables["gold.traffic"], swap.WRITER)
         swapped = self._swaps not in (None, swaps) or (
             self._swaps is None
-            and any(notes.remakes(row) and row["time"] > since for row in notes.listed(self._store))
+            and any(note.remakes and note.time > since for note in notes.listed(self._store))
         )
         self._swaps = swaps
         before = max(day for _, day in last) + _DAY
@@ -154,13 +155,13 @@ class Reports:
 
     def _causes(self) -> Callable[[datetime, bool], str]:
         """A function that returns why figures differ from those reported at a time."""
-        remakes = [(row["time"], row["cause"]) for row in notes.listed(self._store) if notes.remakes(row)]
+        remakes = [(note.time, note.cause) for note in notes.listed(self._store) if note.remakes]
 
         def cause(since: datetime, archive: bool) -> str:
-            for kind in (notes.FORGET, notes.SETTINGS, notes.REBUILD):
+            for kind in (FORGET, SETTINGS, REBUILD):
                 if any(time > since and each == kind for time, each in remakes):
                     return kind
-            return notes.IMPORT if archive else LATE
+            return IMPORT if archive else LATE
 
         return cause
 

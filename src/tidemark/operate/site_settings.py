@@ -8,9 +8,8 @@ swap in the end records the new ones. So a kill at any moment loses nothing.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,26 +17,21 @@ from tidemark.contract.expression import column
 from tidemark.contract.measure import Scan, unfulfilled
 from tidemark.contract.quality_tables import SITES
 from tidemark.contract.store import Store
-from tidemark.figures.notes import MOST_CHARACTERS
+from tidemark.figures.notes import About, State
 from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.difference import Changed
-from tidemark.operate.notes import Note
+from tidemark.operate.note import SETTINGS, SITE_SETTINGS, Note, rendered, short, subject_of
 from tidemark.operate.retention import complete_from
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import applied
+from tidemark.stream.applied import site_and_field
 from tidemark.stream.table_state import TableState, record_states, recorded
 
 log = logging.getLogger("tidemark.operate.site_settings")
 
 REQUESTS = "silver.requests"
 _OF_LINES = (REQUESTS, "silver.rejected")
-_APPLIED = re.compile(rf"sites\.(?P<site>.+)\.(?P<setting>{'|'.join(notes.SITE_SETTINGS)})")
-_OF_SITE = re.compile(r"sites\.(?P<site>.+)\.\w+")
-_NOTE = re.compile(
-    rf"{notes.OF_SITES}[^:]*: (?P<what>{notes.OPEN}|{notes.NOT_APPLIED} because .*?); (?P<changes>sites\..*)"
-)
-_CHANGE = re.compile(rf"(sites\..+?\.(?:{'|'.join(notes.SITE_SETTINGS)})) was .*?, now (.*?)(?=; |$)")
 
 
 @dataclass(frozen=True)
@@ -50,24 +44,20 @@ class Unapplied:
 
     @property
     def sites(self) -> list[str]:
-        return list(dict.fromkeys(match["site"] for match in self._matches))
+        return list(dict.fromkeys(site_and_field(name)[0] for name in self.settings))
 
     @property
     def subject(self) -> str:
         """Such as "own hosts of shop, blog"."""
-        names = {match["setting"] for match in self._matches}
-        what = " and ".join(text for name, text in notes.SITE_SETTINGS.items() if name in names)
-        return f"{what} of {', '.join(self.sites)}"
-
-    @property
-    def _matches(self) -> list[re.Match[str]]:
-        return [match for name in self.settings if (match := _APPLIED.fullmatch(name))]
+        return subject_of(self.settings)
 
 
 def unapplied(home: Home) -> Unapplied:
     """The differences from the settings of history. Raises TableError."""
     differing = applied.line_differences(home.settings, recorded(home.lakehouse, REQUESTS))
-    settings = {name: values for name, values in differing.items() if _APPLIED.fullmatch(name)}
+    settings = {
+        name: values for name, values in differing.items() if site_and_field(name)[1] in SITE_SETTINGS
+    }
     return Unapplied(settings, tuple(name for name in differing if name not in settings))
 
 
@@ -117,11 +107,17 @@ def settle(home: Home) -> None:
             log.warning("the %s are not applied to history: %s", changed.subject, why)
         else:
             log.info("the %s have changed: history is recomputed beside the flows", changed.subject)
-        what = f"{notes.NOT_APPLIED} because {why}" if why else notes.OPEN
-        subject = changed.subject[0].upper() + changed.subject[1:]
-        text = "; ".join([f"{subject}: {what}", *notes.changes(changed.settings)])[:MOST_CHARACTERS]
-        site = changed.sites[0] if len(changed.sites) == 1 else ""
-        wanted = Note(datetime.now(UTC), text, site, notes.SETTINGS)
+        wanted = rendered(
+            Note(
+                datetime.now(UTC),
+                site=changed.sites[0] if len(changed.sites) == 1 else "",
+                cause=SETTINGS,
+                about=About.SITES,
+                state=State.NOT_APPLIED if why else State.WAITING,
+                details=why or None,
+            ),
+            changed.settings,
+        )
     _renew(home, wanted)
 
 
@@ -130,10 +126,10 @@ def _record_new_sites(home: Home) -> None:
     differing = applied.line_differences(home.settings, recorded(lakehouse, REQUESTS))
     if not differing or not store.exists(SITES):  # lost, if the home has a record
         return
-    matches = {name: match["site"] for name in differing if (match := _OF_SITE.fullmatch(name))}
+    sites = {name: site for name in differing if (site := site_and_field(name)[0])}
     read = {row["site"] for row in _sites(store)}
-    read |= _interrupted(home, sorted({*matches.values()} - read))
-    new = {name: differing[name][1] for name, site in matches.items() if site not in read}
+    read |= _interrupted(home, sorted({*sites.values()} - read))
+    new = {name: differing[name][1] for name, site in sites.items() if site not in read}
     if new:
         known = {name: recorded(lakehouse, name).applied for name in _OF_LINES}
         record_states(
@@ -156,48 +152,54 @@ def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
 def _renew(home: Home, wanted: Note | None) -> None:
     """Replaces the notes of earlier starts. One whose settings history has was to be completed when a kill came."""
     applied_now = recorded(home.lakehouse, REQUESTS).applied or {}
-    gone: list[dict[str, Any]] = []
+    gone: list[Note] = []
     new: list[Note] = []
-    for row, match in _open(home.store):
-        if wanted and row["text"] == wanted.text:
+    for note in _unapplied_notes(home.store):
+        if wanted and _content(note) == _content(wanted):
             wanted = None
             continue
-        gone.append(row)
-        named = _CHANGE.findall(match["changes"])
-        if match["what"] == notes.OPEN and all(
-            notes.short(applied_now.get(name, "")) == now for name, now in named
+        gone.append(note)
+        # Notes of earlier versions have values as they show them.
+        if note.state == State.WAITING and all(
+            short(applied_now.get(name, "")) == short(now) for name, (_, now) in note.settings.items()
         ):
-            new.append(_completed(row, "applied to history", len(new)))
+            new.append(_completed(note, "applied to history", len(new)))
     notes.write(home.settings, home.store, [*new, *([wanted] if wanted else [])], gone)
+
+
+def _content(note: Note) -> tuple[object, ...]:
+    return note.state, note.details, note.settings
 
 
 def complete(home: Home, changed: Sequence[Changed]) -> None:
     """Puts what a rebuild has changed into the note. Raises TableError."""
-    rows = [row for row, match in _open(home.store) if match["what"] == notes.OPEN]
-    what = "; ".join(notes.lines_changed(changed)) or "no line has another value"
-    completed = [_completed(row, what, number) for number, row in enumerate(rows)]
-    notes.write(home.settings, home.store, completed, rows)
+    waiting = [note for note in _unapplied_notes(home.store) if note.state == State.WAITING]
+    details = notes.lines_changed(changed) or "no line has another value"
+    completed = [_completed(note, details, number) for number, note in enumerate(waiting)]
+    notes.write(home.settings, home.store, completed, waiting)
 
 
-def _completed(row: Mapping[str, Any], what: str, number: int) -> Note:
+def _completed(note: Note, details: str, number: int) -> Note:
     # Rows changed now, not when the work began. Of one time there is one note.
     now = datetime.now(UTC) - timedelta(microseconds=number)
-    text = row["text"].replace(f": {notes.OPEN};", f": {what};", 1)
-    return Note(now, text[:MOST_CHARACTERS], row["site"], notes.SETTINGS)
+    return rendered(replace(note, note="", time=now, state=State.APPLIED, details=details))
 
 
-def _open(store: Store) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
-    for row in notes.listed(store):
-        if row["cause"] == notes.SETTINGS and (match := _NOTE.fullmatch(row["text"])):
-            yield row, match
+def _unapplied_notes(store: Store) -> list[Note]:
+    """The notes about settings of sites that history did not have when they were written."""
+    return [
+        note
+        for note in notes.listed(store)
+        if note.about == About.SITES and note.state in (State.WAITING, State.NOT_APPLIED)
+    ]
 
 
 def is_open(store: Store) -> bool:
     """Whether a note waits for what a rebuild changes. Raises TableError."""
-    return any(match["what"] == notes.OPEN for _, match in _open(store))
+    return any(note.state == State.WAITING for note in _unapplied_notes(store))
 
 
 def reason(store: Store) -> str:
     """Why settings are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
-    reasons = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
-    return reasons[-1].removeprefix(f"{notes.NOT_APPLIED} because ") if reasons else ""
+    reasons = [note.details or "" for note in _unapplied_notes(store) if note.state == State.NOT_APPLIED]
+    return next(reversed(reasons), "")

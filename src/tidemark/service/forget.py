@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidemark.figures.notes import About
 from tidemark.operate import losses, notes
 from tidemark.operate.forget import Forgotten, forget, forget_site, holding
+from tidemark.operate.note import FORGET
 from tidemark.operate.prove import files_with
 from tidemark.operate.topic_erasure import erase_records
 from tidemark.pipeline import Pipeline
@@ -18,17 +20,17 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     """Deletes a visitor's data from the tables, and from Kafka all records that are in bronze. Raises as
     `tidemark.operate.forget.forget`, and TableError without tables."""
     return _forgotten(
-        settings, lambda pipeline: forget(pipeline, visitor=visitor, address=address), "A visitor was deleted"
+        settings, lambda pipeline: forget(pipeline, visitor=visitor, address=address), About.VISITOR
     )
 
 
 def forget_all_of(settings: Settings, site: str) -> Forgotten:
     """The same with all data of a site. Raises as `tidemark.operate.forget.forget_site`, and TableError without
     tables."""
-    return _forgotten(settings, lambda pipeline: forget_site(pipeline, site), f"The site {site} was deleted")
+    return _forgotten(settings, lambda pipeline: forget_site(pipeline, site), f"{About.SITE} {site}")
 
 
-def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], note: str) -> Forgotten:
+def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], about: str) -> Forgotten:
     pipeline = Pipeline.of(settings)
     losses.require_tables(pipeline)
     lakehouse.require_files(pipeline.lakehouse, "`forget`")
@@ -37,7 +39,7 @@ def _forgotten(settings: Settings, delete: Callable[[Pipeline], Forgotten], note
     forgotten = delete(pipeline)
     if any(forgotten.rows.values()):
         forgotten = replace(forgotten, records=erase_records(pipeline))
-    notes.record(settings, pipeline.store, note, notes.FORGET)
+    notes.record(settings, pipeline.store, FORGET, about)
     return forgotten
 
 

@@ -50,6 +50,13 @@ def line_differences(settings: Settings, state: TableState) -> dict[str, tuple[s
     return _differing(state.applied, _of_lines(settings))
 
 
+def site_and_field(name: str) -> tuple[str, str]:
+    """The site and the field that a setting such as `sites.shop.hosts` is of; both empty for one of no site."""
+    section, _, rest = name.partition(".")
+    site, _, field = rest.rpartition(".")
+    return (site, field) if section == "sites" else ("", "")
+
+
 def masks_history(settings: Settings, state: TableState) -> bool:
     """Whether lines of history are to be masked, because the privacy settings of the table of accepted lines, in this
     state, are others."""
