@@ -101,7 +101,7 @@ class CatalogRebuild:
                     self._replace(table, rows.frame(), start)
                 if corrections:
                     self._correct(live, *corrections)
-                catch_up(followers_of(home), home, anew=names)
+                catch_up(followers_of(home), home, recomputed=names)
             return changed
         finally:
             for table, _ in replaced:
@@ -142,8 +142,8 @@ class CatalogRebuild:
         for table in derivation.tables:
             self._drop(table)
             staged.ensure(table)
-        anew = validates and not derivation.validates
-        source = self._rows(derivation.source, self._beside if anew else self.home.lakehouse)
+        reads_staged = validates and not derivation.validates
+        source = self._rows(derivation.source, self._beside if reads_staged else self.home.lakehouse)
         # Lines that are accepted already under another delivery of theirs.
         surplus: pa.Table | None = None
         before = self._rows(self.home.graph.accepted, self.home.lakehouse)

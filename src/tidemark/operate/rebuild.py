@@ -126,7 +126,7 @@ class Rebuild:
                     crash_point("rebuild:caught-up")
                     if steps := state.steps:
                         swap.commit(steps, schema_check.rebuilt(settings, state.whole))
-                    followed = catch_up(followers_of(home), home, anew=names)
+                    followed = catch_up(followers_of(home), home, recomputed=names)
                     after = {table.name: store.version(table) for table in home.tables}
                 return list(work.compare(state, followed, after))
             finally:

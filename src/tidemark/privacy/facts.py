@@ -100,13 +100,13 @@ class Opened:
 
     def put_into(self, columns: Arrays) -> dict[str, pa.Array]:
         """The columns that come from the facts, in place of those of the lines."""
-        found: dict[str, pa.Array] = {}
+        replaced: dict[str, pa.Array] = {}
         for level in (MASKED, ANONYMOUS):
             rows = self.levels == level
             if rows.any():
                 for name in _OF_LEVEL[level]:
-                    found[name] = self._put(name, rows, found.get(name, columns[name]))
-        return found
+                    replaced[name] = self._put(name, rows, replaced.get(name, columns[name]))
+        return replaced
 
     def _put(self, name: str, rows: Flags, column: pa.Array) -> pa.Array:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

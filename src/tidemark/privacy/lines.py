@@ -52,14 +52,14 @@ _ESCAPED = np.isin(np.arange(256), list(b'\\"\t'))
 def rewritten(
     level: int, masks: Masks, detected: Detected, changed: Flags, columns: Arrays, chunk: pa.Array
 ) -> tuple[pa.Array, Flags]:
-    """The values of lines, masked where the `masks` have them, and which of them are written anew as objects.
+    """The values of lines, masked where the `masks` have them, and which of them are written as objects.
 
     `columns` are the masked ones, and the `value` that is not masked yet; `changed` says whether path, query, referrer
     or host are others than in the line. `chunk`: the numbers of parts of overlong lines."""
     rows = np.logical_or.reduce([each for _, each in masks])
     readable = rows & detected.read.sound
     kept = readable & _same_beside_ends(detected, changed, columns)
-    anew = readable & ~kept
+    as_objects = readable & ~kept
     text = detected.lines.text.cast(pa.binary())
     if not rows.all():
         text = where(rows, text, columns["value"])
@@ -73,11 +73,11 @@ def rewritten(
         new = where(rows, starts.take(client.indices), "")
         if level == ANONYMOUS:
             text = _without_agents(text, kept, detected)
-    if anew.any():
-        new = pc.replace_with_mask(new, pa.array(anew), _objects(detected, columns, anew))
+    if as_objects.any():
+        new = pc.replace_with_mask(new, pa.array(as_objects), _objects(detected, columns, as_objects))
     for some, texts in _unread(masks, rows & ~readable, columns, chunk):
         new = pc.replace_with_mask(new, pa.array(some), texts)
-    return with_beginnings(text, first, new.cast(pa.binary())), anew
+    return with_beginnings(text, first, new.cast(pa.binary())), as_objects
 
 
 def _without_agents(text: pa.Array, kept: Flags, detected: Detected) -> pa.Array:

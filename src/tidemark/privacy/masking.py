@@ -170,12 +170,12 @@ def without(column: pa.Array, rows: Flags) -> pa.Array:
 
 
 def _read_as(value: pa.Array, read_as: pa.Array, opened: Opened) -> pa.Array:
-    """The formats of lines, by what those that were written anew say of theirs."""
-    anew = (opened.levels > EXACT) & flags_of(pc.equal(read_as, WRITTEN_AS))
-    if not anew.any():
+    """The formats of lines, by what those that were written as objects say of theirs."""
+    as_objects = (opened.levels > EXACT) & flags_of(pc.equal(read_as, WRITTEN_AS))
+    if not as_objects.any():
         return read_as
-    said = pc.extract_regex(text_of(where(anew, value, b"")), rf'^\{{"{READ_AS}":"(?P<name>[\w-]+)"')
-    return pc.coalesce(pc.struct_field(said, "name"), read_as)
+    names = pc.extract_regex(text_of(where(as_objects, value, b"")), rf'^\{{"{READ_AS}":"(?P<name>[\w-]+)"')
+    return pc.coalesce(pc.struct_field(names, "name"), read_as)
 
 
 def _of_level(
@@ -202,12 +202,12 @@ def _of_level(
         if fields["privacy"].null_count == len(rows)
         else where(rows, plain(facts), plain(fields["privacy"])),
     }
-    value, anew = rewritten(level, masks, detected, changed, {**fields, **new}, lines["chunk"])
+    value, as_objects = rewritten(level, masks, detected, changed, {**fields, **new}, lines["chunk"])
     named = {"format": fields["format"], "fields": fields["fields"]}
-    if anew.any():
+    if as_objects.any():
         named = {
-            "format": where(~anew, fields["format"], WRITTEN_AS),
-            "fields": where(~anew, fields["fields"], None),
+            "format": where(~as_objects, fields["format"], WRITTEN_AS),
+            "fields": where(~as_objects, fields["fields"], None),
         }
     return {**new, **named, "value": value}
 

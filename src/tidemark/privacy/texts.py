@@ -111,10 +111,10 @@ class TextMask:
         text = _IPV6.sub(self._ipv6, text)
         return _IPV4.sub(NONE if self.level == ANONYMOUS else r"\g<1>0", text)
 
-    def _ipv6(self, found: re.Match[str]) -> str:
-        text = _ENCODED_COLON.sub(":", found[0])
+    def _ipv6(self, match: re.Match[str]) -> str:
+        text = _ENCODED_COLON.sub(":", match[0])
         if "::" not in text and text.count(":") < 7:
-            return found[0]  # a time
+            return match[0]  # a time
         if self.level == ANONYMOUS:
             return NONE
         return _network(text) or _network(text.strip(":")) or NONE
@@ -125,8 +125,8 @@ def _network(address: str) -> str | None:
     """The first address of the network of an address, in canonical form; None for a name."""
     canonical = canonical_address(address)
     try:
-        found = ipaddress.ip_address(canonical or "")
+        parsed = ipaddress.ip_address(canonical or "")
     except ValueError:
         return None
-    network = ipaddress.ip_network((found, _KEPT_BITS[found.version]), strict=False)
+    network = ipaddress.ip_network((parsed, _KEPT_BITS[parsed.version]), strict=False)
     return str(network.network_address)

@@ -135,10 +135,10 @@ class HomeReader:
     def _name_proxies(self) -> None:
         """Says once for which sites a proxy stands for the visitors: nobody runs the expectations of such a home."""
         store, table = self._pipeline.store, self._pipeline.graph.accepted
-        found = set(proxied(store, table, store.version(table), datetime.now(UTC)))
-        for text in sorted(found - self._proxies):
+        proxies = set(proxied(store, table, store.version(table), datetime.now(UTC)))
+        for text in sorted(proxies - self._proxies):
             self._notices.say(f"a proxy stands for the visitors, {text}: {_PROXY_REMEDY}")
-        self._proxies |= found
+        self._proxies |= proxies
 
 
 def age(states: dict[str, list[int]]) -> float:

@@ -83,11 +83,11 @@ def catch_up(
     followers: Sequence[Follower],
     home: Home,
     *,
-    anew: Sequence[str] = (),
+    recomputed: Sequence[str] = (),
     known: Mapping[str, Known] = MappingProxyType({}),
 ) -> list[Table]:
-    """Brings each table to the newest version of its source, and recomputes those of the names `anew`. Returns the
-    tables that were behind. `known` are, by table, the steps of commits of its source.
+    """Brings each table to the newest version of its source; the tables named in `recomputed` are made from all of its
+    rows. Returns the tables that were behind. `known` are, by table, the steps of commits of its source.
 
     The caller ensures that nobody else writes to the tables or their sources.
     """
@@ -98,7 +98,7 @@ def catch_up(
         newest, writer = store.version(source), f"{source.name}/{store.id(source)}"
         definition = store.committed(table, _DEFINITION)
         as_today = definition == follower.definition
-        has = store.committed(table, writer) if as_today and table.name not in anew else -1
+        has = store.committed(table, writer) if as_today and table.name not in recomputed else -1
         if has == newest:
             continue
         behind.append(table)
