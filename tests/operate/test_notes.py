@@ -15,6 +15,7 @@ from tidemark.cli import tidemark
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.errors import SettingError
 from tidemark.operate import notes
+from tidemark.operate.note import Note, rendered
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -83,6 +84,31 @@ def test_a_rebuild_is_noted_with_the_settings_that_it_applied() -> None:
     )
     other = notes.rebuilt("gold.pages", ["gold.pages"], before, before)
     assert (other.cause, other.text) == ("rebuild", "Rebuilt: gold.pages")
+
+
+@pytest.mark.parametrize(
+    ("about", "columns", "text"),
+    [
+        ("visitor", {}, "A visitor was deleted"),
+        ("site shop.example", {}, "The site shop.example was deleted"),
+        ("goal sign up", {"state": "removed", "was": "1134"},
+         "Goal sign up was removed; it had 1,134 conversions"),
+        ("sites", {"state": "waiting"},
+         "Own hosts and robots.txt of a.example, b: …; sites.a.example.hosts was unset, now c;"
+         " sites.b.robots was unset, now d"),
+    ],
+)  # fmt: skip
+def test_the_sentence_is_rendered_from_the_columns(about: str, columns: dict[str, str], text: str) -> None:
+    settings = {"sites.a.example.hosts": ("", "c"), "sites.b.robots": ("", "d")}
+    note = rendered(Note(NOW, about=about, **columns), settings if about == "sites" else None)  # type: ignore[arg-type]
+    assert note.text == text
+
+
+def test_a_note_keeps_the_values_that_its_sentence_shortens() -> None:
+    hosts = ", ".join(f"{number}.shop.example" for number in range(99))
+    note = rendered(Note(NOW, cause="settings", about="privacy"), {"sites.shop.hosts": ("", hosts)})
+    assert note.settings == {"sites.shop.hosts": ("", hosts)}
+    assert note.text.endswith(f"sites.shop.hosts was unset, now {hosts[:60]}…")
 
 
 def test_other_rules_are_noted_once() -> None:

@@ -92,14 +92,14 @@ def _parts(note: Note) -> Sequence[str | None]:
             lines = f"Lines of {note.name} came after its salt was destroyed"
             return [f"{lines}: visitors of that day are counted anew"]
         case About.PIPELINE:
-            since, until = (
-                f"{datetime.fromisoformat(each or ''):%Y-%m-%d %H:%M}" for each in (note.was, note.now)
-            )
+            since, until = ((each or "")[:16].replace("T", " ") for each in (note.was, note.now))
             return [f"The pipeline did not run from {since} to {until} UTC"]
         case About.SITE:
             return [f"The site {note.name} was deleted"]
-        case _:
+        case About.VISITOR:
             return ["A visitor was deleted"]
+        case _:
+            return [note.text]
 
 
 def _of_goal(note: Note) -> str:
@@ -112,11 +112,10 @@ def _of_goal(note: Note) -> str:
 
 
 def _of_sites(note: Note) -> str:
-    subject = subject_of(note.settings)
-    details = (
-        f"not applied to history, because {note.details}" if note.state == State.NOT_APPLIED else note.details
-    )
-    return f"{subject[:1].upper()}{subject[1:]}: {details or _UNKNOWN}"
+    subject, details = subject_of(note.settings), note.details or _UNKNOWN
+    if note.state == State.NOT_APPLIED:
+        details = f"not applied to history, because {details}"
+    return f"{subject[:1].upper()}{subject[1:]}: {details}"
 
 
 def subject_of(settings: Collection[str]) -> str:
