@@ -15,23 +15,42 @@ def show(
     site: str | None = None,
     preset: str = "24h",
     filters: tuple[str, ...] = (),
-    **address: str,
+    sites: tuple[str, ...] | None = None,
+    **address: str | list[str],
 ) -> AppTest:
-    """Runs one page, with more parameters in its address; fails when the script failed."""
+    """Runs one page, with more parameters in its address, as a viewer of the `sites` if there are some; fails when the
+    script failed."""
 
-    def script(page: str, home: str, site: str | None, preset: str, filters: tuple[str, ...]) -> None:
+    def script(
+        page: str,
+        home: str,
+        site: str | None,
+        preset: str,
+        filters: tuple[str, ...],
+        sites: tuple[str, ...] | None,
+    ) -> None:
         import importlib
         from pathlib import Path
 
         from app.dashboard.filters import Filters
+        from tidemark.figures.permitted import permitted
         from tidemark.figures.reader_delta import DeltaReader
+        from tidemark.figures.right import EVERYTHING, Right
         from tidemark.figures.selection import filters_of
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
         chosen = Filters(site, preset, conditions=filters_of(filters))
-        module.page(DeltaReader(Path(home)), chosen)
+        right = EVERYTHING if sites is None else Right.of("viewer", sites)
+        module.page(permitted(DeltaReader(Path(home)), right), chosen)
 
-    arguments = {"page": page, "home": str(home), "site": site, "preset": preset, "filters": filters}
+    arguments = {
+        "page": page,
+        "home": str(home),
+        "site": site,
+        "preset": preset,
+        "filters": filters,
+        "sites": sites,
+    }
     at = AppTest.from_function(script, default_timeout=60, kwargs=arguments)
     at.query_params.update(address)
     at.run()

@@ -369,32 +369,6 @@ def test_pipeline_without_late_or_rejected_lines(tmp_path: Path) -> None:
     assert [e.value for e in (*page.error, *page.warning)] == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "overview",
-        "live",
-        "sources",
-        "pages",
-        "performance",
-        "bots",
-        "errors",
-        "countries",
-        "sessions",
-        "networks",
-        "goals",
-        "retention",
-        "quality",
-        "pipeline",
-    ],
-)
-def test_missing_tables_are_one_line_in_their_panels(tmp_path: Path, page: str) -> None:
-    at = show(page, tmp_path)
-
-    assert not at.error and not at.warning
-    assert any("No data yet" in c.value and "tidemark run" in c.value for c in at.caption)
-
-
 def test_a_corrupt_table_is_a_message_in_its_panels_only(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, [Request(NOW, "v")])
     log = tmp_path / "tables/gold/pages/_delta_log/00000000000000000000.json"

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from tidemark.errors import SettingError
 from tidemark.figures import notes
 from tidemark.figures.declared import FILE, GOAL, Declared, Kind, declared, of_right
-from tidemark.figures.reader import Reader, ReadError, Version
+from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
 
-from .. import clock, data, pulse, who
+from .. import data, who
 from ..controls import forms, preview
 from ..controls.edit import save, why_fixed
 from ..controls.forms import Field
-from ..filters import HOUR, Filters
-from ..panel import CALM
+from ..filters import Filters
+from ..panel import Look, nothing, panel
 
 CHANGES_SHOWN = 10
 
@@ -86,12 +85,12 @@ def page(reader: Reader, filters: Filters) -> None:
     home = data.home(reader)
     with st.container(border=True, key="panel-definitions"):
         st.markdown(f"##### {chosen or 'Goals'}", help=part.about)
-        if home is None:
-            _elsewhere(reader, part)
-            return
         try:
+            if home is None:
+                _elsewhere(reader, part)
+                return
             known = of_right(declared(home), who.asking().right)
-        except SettingError as error:
+        except (SettingError, ReadError) as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return
         fixed = why_fixed(home)
@@ -102,7 +101,7 @@ def page(reader: Reader, filters: Filters) -> None:
         else:
             st.caption(plain(f"Written to {home / FILE}.") + " " + part.applied)
     if part.kind in ("goals", "sites"):
-        _changes(reader, filters)
+        changes_panel(reader, filters)
 
 
 def _elsewhere(reader: Reader, part: Part) -> None:
@@ -118,7 +117,7 @@ def _elsewhere(reader: Reader, part: Part) -> None:
 
 
 def _listed(reader: Reader, home: Path, part: Part, known: Declared, fixed: str) -> None:
-    tables, sites = known.of(part.kind), sorted(data.extents(reader))
+    tables, sites = known.of(part.kind), _sites(reader)
     names = sorted({*tables, *sites}) if part.kind == "sites" else sorted(tables)
     if not names:
         st.text(f"No {part.one} is declared yet.")
@@ -275,6 +274,14 @@ def _remove(home: Path, part: Part, name: str) -> None:
         st.session_state["definitions-message"] = ("success", f"Removed {part.one} {name}.")
 
 
+def _sites(reader: Reader) -> list[str]:
+    """The sites with lines. Empty if they cannot be read, which the page's head reports."""
+    try:
+        return sorted(data.extents(reader))
+    except ReadError:
+        return []
+
+
 def _message() -> None:
     """The result of the last click."""
     kind, text = st.session_state.pop("definitions-message", ("", ""))
@@ -284,23 +291,20 @@ def _message() -> None:
         st.success(plain(text), icon=":material/check:")
 
 
-@st.fragment
-def _changes(reader: Reader, filters: Filters) -> None:
-    """The pipeline's notes about effects of changed settings on the figures."""
-    seen: dict[str, Version | None] = {}
-    with data.seeing(seen):
-        changes = notes.notes(data.rows_of(reader))
+@panel(
+    "What changes of settings did",
+    notes.TABLE,
+    help="Noted by the pipeline, and marked in charts over time.",
+)
+def changes_panel(look: Look) -> None:
+    changes = notes.notes(look.rows)
     changes = changes[changes["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
-    with st.container(border=True, key="panel-definition-changes"):
-        st.markdown(
-            "##### What changes of settings did",
-            help="Noted by the pipeline, and marked in charts over time.",
+    if changes.empty:
+        return nothing(
+            "Nothing yet. Once a goal or own hosts are changed, the pipeline notes the effect here."
         )
-        pulse.follow(reader, "definition-changes", (), seen, CALM, HOUR)
-        if changes.empty:
-            st.text("Nothing yet.")
-            return
-        zone = filters.zone
-        times = clock.wall(pd.Series(changes["time"]), zone).dt.strftime("%Y-%m-%d %H:%M")
-        for at, text in zip(times, changes["text"], strict=True):
-            st.text(f"{at} ({zone})  {shown(text)}")
+    zone = look.filters.zone
+    times = look.wall(changes["time"]).dt.strftime("%Y-%m-%d %H:%M")
+    for at, text in zip(times, changes["text"], strict=True):
+        st.text(f"{at} ({zone})  {shown(text)}")
+    return None

@@ -9,7 +9,7 @@ import streamlit as st
 
 from tidemark.figures.bins import Bins, bins_of, every_bin, in_utc
 from tidemark.figures.query import Columns, query, total
-from tidemark.figures.reader import Contract, Reader
+from tidemark.figures.reader import Contract, Reader, ReadError
 from tidemark.figures.text import plain, shown
 
 from .. import data
@@ -24,6 +24,13 @@ NEWEST = 100
 
 
 def page(reader: Reader, filters: Filters) -> None:
+    try:
+        _page(reader, filters)
+    except ReadError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+
+
+def _page(reader: Reader, filters: Filters) -> None:
     packages = data.others(reader)
     if not packages:
         nothing("No installed package declares a table.")

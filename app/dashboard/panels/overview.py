@@ -113,7 +113,8 @@ def summary_panel(look: Look) -> None:
                     args=(figure.name,),
                 )
     with st.container(horizontal=True, vertical_alignment="center", key="compared"):
-        st.caption(compared.period_text(look, selection), width="stretch")
+        period = compared.period_text(look, selection)
+        st.caption(period or "Not compared with an earlier period.", width="stretch")
         query_button(look, "overview")
 
 
@@ -231,7 +232,7 @@ def moved_panel(look: Look) -> None:
     selection, figure = compared.whole_hours(look, look.selection()), chosen_figure()
     period = look.earlier(selection)
     if period is None:
-        return nothing("Nothing to compare with.")
+        return nothing("Nothing to compare with. Choose a range that has a period before it.")
     metric = EXPLAINED.get(figure.name, figure.name)
     explained = explain.explain(look.rows, metric, selection, period, quick=True)
     if explained.change and explained.rows.empty:

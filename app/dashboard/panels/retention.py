@@ -182,7 +182,7 @@ def curve_panel(look: Look) -> None:
         lines = {"All cohorts shown": _line(counted, cohorts, AFTER[by])}
     lines = {name: line for name, line in lines.items() if line}
     if not lines:
-        return nothing(f"No cohort has a later {by} that is over.")
+        return nothing(f"No cohort has a later {by} that is over.", look)
     basic.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
     st.caption(f"Only {by}s that are over.")
     return None

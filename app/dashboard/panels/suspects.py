@@ -85,7 +85,7 @@ def suspected_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     rows = suspected.suspected(look.rows, selection)
     if rows.empty:
-        return nothing("No visitor behaves like a bot.")
+        return nothing("No visitor behaves like a bot.", look)
     views = share(rows["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
     st.caption(f"{len(rows):,} visitor days, with {views} of these days' pageviews.")
     reasons = suspected.by_reason(rows)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemark.errors import first_line
 from tidemark.figures.dialects import DataFusion
 from tidemark.figures.query import Query
 from tidemark.figures.reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
@@ -121,7 +122,7 @@ class DeltaReader:
         except Exception as error:
             for table in tables:
                 self._handles.pop(table, None)
-            raise ReadError(f"{tables[0]} cannot be read: {_first_line(error)}") from error
+            raise _unreadable(tables[0], error) from error
 
     def _latest(self, table: str) -> DeltaTable:
         """The table's handle at its newest version. Reopened when the table was replaced or broke."""
@@ -148,7 +149,7 @@ class DeltaReader:
             raise MissingTableError(f"{table} does not exist yet") from error
         except Exception as error:
             self._handles.pop(table, None)
-            raise ReadError(f"{table} cannot be read: {_first_line(error)}") from error
+            raise _unreadable(table, error) from error
 
     def _table_lock(self, table: str) -> threading.Lock:
         with self._lock:
@@ -174,5 +175,8 @@ def _committed_at(handle: DeltaTable) -> datetime:
     return datetime.fromtimestamp(entry["timestamp"] / 1000, tz=UTC)
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+def _unreadable(table: str, error: BaseException) -> ReadError:
+    reason = first_line(error)[:300].rstrip(".")
+    return ReadError(
+        f"{table} cannot be read: {reason}", "If this lasts, stop the pipeline and run `tidemark repair`."
+    )
