@@ -171,12 +171,13 @@ def main() -> None:
         return
     if bar.refuse():
         return
-    ahead.begin(reader)
     if page.processed:
         st.caption("The range is of the time at which lines were processed.")
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()
+    # Only now, because it takes the processor from the first page.
+    ahead.begin(reader)
 
 
 def extents_of(reader: Reader) -> dict[str, Extent]:

@@ -12,14 +12,29 @@ from dashboard.based import Based
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
 from streamlit.starlette import App
 
 from tidemark.access.door import Door
 from tidemark.access.guard import Guard
 from tidemark.access.routes import routes
-from tidemark.api import http
-from tidemark.api.answers import Answers
+
+
+class Api:
+    """The HTTP API and MCP as an ASGI application, which is imported after the pages: these do not wait for it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._router: Router | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._router is None:
+            from tidemark.api import http
+            from tidemark.api.answers import Answers
+
+            self._router = Router(http.routes(self._door, Answers()))
+        await self._router(scope, receive, send)
 
 
 async def pulse(request: Request) -> Response:
@@ -35,6 +50,7 @@ def load() -> None:
     from dashboard import ahead
 
     ahead.load()
+    import tidemark.api.http  # noqa: F401
 
 
 @asynccontextmanager
@@ -45,9 +61,10 @@ async def loading(app: App) -> AsyncIterator[None]:
 
 
 door = Door.of()
+api = Api(door)
 app = App(
     Path(__file__).with_name("main.py"),
     lifespan=loading,
-    routes=[*routes(door), *http.routes(door, Answers()), Route("/pulse", pulse)],
+    routes=[*routes(door), Route("/mcp", api), Route("/api{rest:path}", api), Route("/pulse", pulse)],
     middleware=[Middleware(Guard, door=door), Middleware(Based)],
 )

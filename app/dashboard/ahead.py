@@ -31,7 +31,8 @@ def load() -> None:
     """Imports the pages, and what they import only when they are drawn."""
     for module in pkgutil.iter_modules(panels.__path__, f"{panels.__name__}."):
         importlib.import_module(module.name)
-    import deltalake  # noqa: F401
+    for name in ("deltalake", "pyarrow.compute", "altair"):
+        importlib.import_module(name)
 
 
 def begin(reader: Reader) -> None:

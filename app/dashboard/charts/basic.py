@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -13,6 +12,10 @@ from tidemark.figures.timespec import HEIGHT, PICK, ZOOM
 
 from .. import colors
 from ..colors import OTHER
+
+# Imported by those who draw with it: a page whose charts are all specifications is there sooner.
+if TYPE_CHECKING:
+    import altair as alt
 
 # A range of two values on two lines, so that more of them have room beside each other.
 TWO_LINES = "split(replace(datum.label, ' – ', ' –|'), '|')"
@@ -67,6 +70,8 @@ def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.
 
 def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
     """Horizontal bars with their numbers, the largest on top."""
+    import altair as alt
+
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     name = alt.value(colors.of([unit])[0])
     names = alt.Axis(labelLimit=150, labelOverlap=False, labelFlush=False, ticks=False, domain=False)
@@ -86,6 +91,8 @@ def columns(
 ) -> alt.Chart:
     """Vertical bars in the given order, for example a histogram with named ranges. With `pick`, a click on a bar picks
     its `label`."""
+    import altair as alt
+
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     picking = [alt.selection_point(name=PICK, fields=["label"])] if pick else []
     bars: alt.Chart = (
@@ -124,6 +131,8 @@ def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple
 
 
 def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
+    import altair as alt
+
     least: dict[str, Any] = {"tickMinStep": 1} if whole else {}
     label = "format(datum.value, '~s')"
     return alt.Axis(labelExpr=label, tickCount=ticks, domain=False, ticks=False, **least)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -14,6 +13,9 @@ from ..controls import actions
 from ..controls.grid import grid
 from ..panel import Look
 from . import basic
+
+if TYPE_CHECKING:
+    import altair as alt
 
 # The requests behind a row: a label and what to open.
 Opens = Callable[[int], Sequence[tuple[str, actions.Requests]]]

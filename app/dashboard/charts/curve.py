@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import altair as alt
 import pandas as pd
 
 from tidemark.figures.timespec import HEIGHT
 
 from .. import colors
+
+if TYPE_CHECKING:
+    import altair as alt
 
 # A line's share by the number of periods.
 Lines = Mapping[str, Mapping[int, float]]
@@ -17,6 +20,8 @@ Lines = Mapping[str, Mapping[int, float]]
 
 def lines(curves: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
     """One line with points for each name; a single one has its shares beside the points."""
+    import altair as alt
+
     rows = [(name, after, share) for name, line in curves.items() for after, share in line.items()]
     data = pd.DataFrame(rows, columns=["name", "after", "share"])
     legend = alt.Legend(
@@ -47,6 +52,8 @@ def lines(curves: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
 
 
 def _whole(data: pd.DataFrame) -> alt.Axis:
+    import altair as alt
+
     values = list(range(1, int(data["after"].max()) + 1))
     return alt.Axis(values=values, format="d", grid=False, labelOverlap="greedy")
 

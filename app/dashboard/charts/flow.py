@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import pandas as pd
 
 from tidemark.figures.paths import LEFT, OTHER, Paths
@@ -14,6 +13,9 @@ from tidemark.figures.text import clipped, shown
 from tidemark.figures.timespec import PICK
 
 from .. import colors
+
+if TYPE_CHECKING:
+    import altair as alt
 
 HEIGHT = 430
 # Width of a node, and the gap between nodes of a level, as parts of a level's width and of the whole height.
@@ -93,6 +95,8 @@ def layout(paths: Paths) -> Layout:
 
 def flow(paths: Paths, *, backward: bool) -> alt.LayerChart:
     """The diagram; a click on a page picks its `path` and `level`. Backward, the first level is at the right."""
+    import altair as alt
+
     placed = layout(paths)
     last = len(paths.levels)
     ink, halo = colors.ink(), "#10151e" if colors.is_dark() else "#ffffff"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from .. import colors
+
+if TYPE_CHECKING:
+    import altair as alt
 
 ROW = 46
 
@@ -13,6 +17,8 @@ ROW = 46
 def bars(frame: pd.DataFrame, unit: str) -> alt.LayerChart:
     """Bars of `count` with the columns `name` and `label`, from the top. `before`, where it is not NaN, is marked on
     the bar: the count at the earlier period's share."""
+    import altair as alt
+
     data = frame.assign(
         place=range(len(frame)),
         top=[i + 0.42 for i in range(len(frame))],
