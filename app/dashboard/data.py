@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -17,7 +17,7 @@ from tidemark.figures import extents as every
 from tidemark.figures.declarations import declarations, home_of
 from tidemark.figures.declared import Declared, Goal
 from tidemark.figures.extents import Extent
-from tidemark.figures.kept import Keeping, Kept
+from tidemark.figures.kept import Keeping
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import Permitted, permitted
 from tidemark.figures.query import Where, greatest, query
@@ -28,12 +28,18 @@ from tidemark.figures.reader import (
     ReadError,
     Version,
 )
+from tidemark.figures.recent import Recent
 from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import Direct, if_any
 from tidemark.figures.unions import UnionCache
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = TypeVar("T")
 
+# Of rows that the pages share.
+ROWS_BYTES = 96_000_000
 INVENTORY = "quality/tables"
 PROGRESS = "quality/progress"
 # Tables that are committed with every batch of lines; all others follow.
@@ -80,9 +86,9 @@ def _versions(reader: Reader, tables: Sequence[str]) -> tuple[Version | None, ..
 
 
 @st.cache_resource(show_spinner=False)
-def shared_kept() -> Kept:
+def shared_kept() -> Recent[pa.Table]:
     """The one store of rows of this process."""
-    return Kept()
+    return Recent(ROWS_BYTES)
 
 
 def rows_of(reader: Reader) -> Direct:

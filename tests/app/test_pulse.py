@@ -7,17 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from app.dashboard import data, pulse
 from app.dashboard.pulse import Pulse
 from tests.app import tables
 from tests.app.showing import show
 from tests.app.tables import Request
-from tidemark.figures.kept import Kept
 from tidemark.figures.permitted import permitted
 from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.recent import Recent
 from tidemark.figures.right import Right
 
 NOW = datetime.now(UTC)
@@ -113,12 +111,12 @@ def test_rows_are_kept_for_all_viewers_until_their_table_changes(tmp_path: Path)
     assert reads == [TRAFFIC, TRAFFIC]
 
 
-def test_kept_rows_are_bounded_by_their_bytes() -> None:
-    rows = pa.table({"n": pa.array(range(1000))})
-    kept = Kept(bytes=5 * rows.nbytes)
+def test_what_is_remembered_is_bounded_by_its_bytes() -> None:
+    cache: Recent[str] = Recent(bytes=50)
     for key in range(9):
-        kept.put(key, rows)
-        assert kept.get(0) is rows, "what is used stays"
-    assert [key for key in range(9) if kept.get(key) is not None] == [0, 5, 6, 7, 8]
-    kept.put("large", pa.table({"n": pa.array(range(2000))}))
-    assert kept.get("large") is None
+        cache.put(key, f"value {key}", 10)
+        assert cache.get(0) == "value 0", "what is used stays"
+    assert [key for key, _ in cache.items()] == [5, 6, 7, 8, 0]
+    cache.put("too large", "value", 51)
+    cache.put(8, "larger", 20)
+    assert cache.items() == [(6, "value 6"), (7, "value 7"), (0, "value 0"), (8, "larger")]

@@ -129,10 +129,10 @@ def test_past_days_are_united_before_somebody_asks_and_give_the_same(tmp_path: P
     ahead.unite(reader, cache)
 
     # Of a table, its columns and a day; unions of several days have no single one.
-    days = {key for key in cache.entries if len(key) == 3}
+    days = {key for key, _ in cache.entries.items() if len(key) == 3}
     everything = distinct(Direct(reader, cache), "gold/traffic", ())
     assert everything["visitors"].item() == people(requests)
-    assert days == {key for key in cache.entries if len(key) == 3}, "a day was united again"
+    assert days == {key for key, _ in cache.entries.items() if len(key) == 3}, "a day was united again"
 
 
 def test_nothing_is_united_where_there_is_nothing(tmp_path: Path) -> None:
@@ -140,4 +140,4 @@ def test_nothing_is_united_where_there_is_nothing(tmp_path: Path) -> None:
 
     ahead.unite(DeltaReader(tmp_path), cache)
 
-    assert not cache.entries
+    assert not cache.entries.items()

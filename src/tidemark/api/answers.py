@@ -20,11 +20,12 @@ from tidemark.access.limits import Attempts
 from tidemark.api.errors import BusyError, TooLongError, TooManyError
 from tidemark.api.watched import RecentVersions, Versions, Watched
 from tidemark.figures.declarations import declarations
-from tidemark.figures.kept import Keeping, Kept
+from tidemark.figures.kept import Keeping
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import ForbiddenError, permitted
 from tidemark.figures.question import Question, Values, one, question
 from tidemark.figures.reader import Reader
+from tidemark.figures.recent import Recent
 from tidemark.figures.report import Report, json_text, report
 from tidemark.figures.report_specs import LINES
 from tidemark.figures.right import Right
@@ -104,7 +105,7 @@ class Answers:
     @cached_property
     def reader(self) -> Reader:
         """Questions about other ranges share many rows, such as those of a day's windows."""
-        return Keeping(self.opened(), Kept(self.limits.bytes), self._versions)
+        return Keeping(self.opened(), Recent(self.limits.bytes), self._versions)
 
     @cached_property
     def _versions(self) -> RecentVersions:

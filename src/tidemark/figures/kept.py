@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidemark.figures.query import Query
 from tidemark.figures.reader import Reader, Through, Version
+from tidemark.figures.recent import Recent
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # The versions of these tables, before they are read.
 Versions = Callable[[Reader, Sequence[str]], tuple[Version | None, ...]]
-
-
-@dataclass
-class Kept:
-    """Rows by key, of at most `bytes` in all; those that were not used for longest go first. Nobody changes them."""
-
-    bytes: int = 96_000_000
-    _rows: OrderedDict[Any, pa.Table] = field(default_factory=OrderedDict)
-    _size: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, key: Any) -> pa.Table | None:
-        with self._lock:
-            rows = self._rows.get(key)
-            if rows is not None:
-                self._rows.move_to_end(key)
-            return rows
-
-    def put(self, key: Any, rows: pa.Table) -> None:
-        with self._lock:
-            if key in self._rows or rows.nbytes > self.bytes // 4:
-                return
-            self._rows[key] = rows
-            self._size += rows.nbytes
-            while self._size > self.bytes:
-                _, old = self._rows.popitem(last=False)
-                self._size -= old.nbytes
-
-    def clear(self) -> None:
-        with self._lock:
-            self._rows.clear()
-            self._size = 0
+# Rows that take more than this part of the memory are not kept.
+_PART = 4
 
 
 @dataclass(frozen=True)
 class Keeping(Through):
     """A reader that keeps the rows it reads; those of `coded`, which can be many, it does not."""
 
-    kept: Kept
+    kept: Recent[pa.Table]
     versions: Versions
 
     def version(self, table: str) -> Version | None:
@@ -65,7 +34,8 @@ class Keeping(Through):
         rows = self.kept.get(key)
         if rows is None:
             rows = self.reader.arrow(q)
-            self.kept.put(key, rows)
+            if rows.nbytes <= self.kept.bytes // _PART:
+                self.kept.put(key, rows, rows.nbytes)
         return rows
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:

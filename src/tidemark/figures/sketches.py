@@ -40,8 +40,11 @@ class Distinct:
 
     @cached_property
     def hashes(self) -> np.ndarray:
-        """The distinct hashes below theta, in ascending order. Only who asks pays for the order."""
-        return _below(ascending(self.given), self.theta)
+        """The distinct hashes below theta, in ascending order. Only who asks pays for the order; from then on they are
+        the given ones, which would take as much memory again."""
+        ordered = _below(ascending(self.given), self.theta)
+        object.__setattr__(self, "given", ordered)
+        return ordered
 
     def count(self) -> float:
         if self.theta == WHOLE:

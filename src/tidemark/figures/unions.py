@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
+
+from tidemark.figures.recent import Recent
+
+# A month of 20,000,000 requests takes 240 MB by page, by country and in all.
+_BYTES = 400_000_000
 
 
 @dataclass
 class UnionCache:
-    """Cache of united days, each with a fingerprint of its rows; removes the least recently used."""
+    """Cache of united days, each with a fingerprint of its rows."""
 
-    # A month's days, for every table and grouping that the pages ask for.
-    limit: int = 600
-    entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
-    lock: Lock = field(default_factory=Lock)
+    entries: Recent[tuple[Any, Any]] = field(default_factory=lambda: Recent(_BYTES))
+
+    @classmethod
+    def forgetful(cls) -> UnionCache:
+        """One that remembers nothing."""
+        return cls(Recent(0))
 
     def get(self, key: Any, fingerprint: Any) -> Any:
-        with self.lock:
-            entry = self.entries.get(key)
-            if entry is None or entry[0] != fingerprint:
-                return None
-            self.entries.move_to_end(key)
-            return entry[1]
+        entry = self.entries.get(key)
+        return entry[1] if entry is not None and entry[0] == fingerprint else None
 
-    def put(self, key: Any, fingerprint: Any, value: Any) -> None:
-        with self.lock:
-            self.entries[key] = (fingerprint, value)
-            self.entries.move_to_end(key)
-            while len(self.entries) > self.limit:
-                self.entries.popitem(last=False)
+    def put(self, key: Any, fingerprint: Any, value: Any, size: int) -> None:
+        """Remembers a value of so many bytes."""
+        self.entries.put(key, (fingerprint, value), size)

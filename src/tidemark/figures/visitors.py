@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DAY = 86_400
+# Of a union beside its hashes: its label and two objects.
+_UNION_BYTES = 500
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
 Group = tuple[Any, ...]
 United = dict[Group, Distinct]
@@ -69,7 +71,7 @@ def united(rows: Rows, table: str, where: Sequence[Condition], grouping: Groupin
         before = rows.unions.get(key, fingerprint) or {}
         if not before:
             before = merged([parts[day] for day in earlier])
-            rows.unions.put(key, fingerprint, before)
+            rows.unions.put(key, fingerprint, before, _size(before))
     return merged([before, parts[newest[0]]]) if newest else before
 
 
@@ -106,7 +108,7 @@ def daily(
     if stale:
         for day, part in _unite_days(rows.reader, table, where, grouping, stale).items():
             parts[day] = part
-            rows.unions.put(keys[day], prints[day], part)
+            rows.unions.put(keys[day], prints[day], part, _size(part))
     return {day: (prints[day], parts[day]) for day in prints}
 
 
@@ -146,8 +148,14 @@ def _unite_days(
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(table_rows.column("sketch"), codes).items():
         if day_of[code] in wanted:
-            unions[wanted[day_of[code]]][labels[code]] = union
+            # A copy, because a part of an array holds all of it in memory.
+            unions[wanted[day_of[code]]][labels[code]] = Distinct(union.given.copy(), union.theta)
     return unions
+
+
+def _size(united: United) -> int:
+    """The bytes of unions."""
+    return sum(union.given.nbytes + _UNION_BYTES for union in united.values())
 
 
 def _seconds(times: pa.ChunkedArray) -> np.ndarray:

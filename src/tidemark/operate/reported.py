@@ -59,7 +59,7 @@ class Reports:
         self._store = store
         self._tables = tables
         # Each report is of other days, so no union is kept.
-        self._rows = Direct(store.reader, UnionCache(limit=0))
+        self._rows = Direct(store.reader, UnionCache.forgetful())
         self._seen: datetime | None = None
         self._swaps: int | None = None
         self._waiting: set[SiteDay] = set()

@@ -60,7 +60,7 @@ class Evaluator:
         swaps = self.store.committed(self.tables[_TRAFFIC], swap.WRITER)
         changes = self._changes([row for row in standing.values() if row["swap"] == swaps])
         # Each evaluation asks for other windows, so no union is kept.
-        rows = Direct(self.store.reader, UnionCache(limit=0))
+        rows = Direct(self.store.reader, UnionCache.forgetful())
         changed: list[Alert] = []
         rules: list[Row] = []
         for name, rule in self.settings.alerts.items():

@@ -65,7 +65,7 @@ def mail_of(
     """The report of a period, with what a viewer of its site may see. `repeated`: it may have been sent before. Raises
     TableError, SettingError for a site without lines, and PlatformError without the library for pictures."""
     right = Right.of("viewer", [mailing.site] if mailing.site else [])
-    rows = Direct(permitted(store.reader, right), UnionCache(limit=0))
+    rows = Direct(permitted(store.reader, right), UnionCache.forgetful())
     known = extents.extents(Direct(store.reader))
     if mailing.site and mailing.site not in known:
         raise SettingError(
