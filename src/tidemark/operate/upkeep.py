@@ -33,7 +33,8 @@ from tidemark.operate.retention import delete_expired, expired_ends, expiry, rec
 from tidemark.operate.topic_erasure import erase_records, in_bronze
 from tidemark.privacy.salts import Salts
 from tidemark.store import deltalog
-from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
+from tidemark.store.deltars import UPKEEP_PROPERTIES
+from tidemark.store.rewriting import UPSERT_FILE_BYTES
 from tidemark.stream import lock
 
 # Small enough that compacting every two minutes rarely rewrites compacted files.

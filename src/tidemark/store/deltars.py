@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Schema,
+    Transaction,
+    WriterProperties,
+    transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
 
 from tidemark.contract.files import TableFile
 from tidemark.contract.measure import Scan
@@ -27,12 +34,11 @@ from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.measures import measured, size_in_log
+from tidemark.store.rewriting import UPSERT_FILE_BYTES, Rewritten, can_rewrite, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# An upsert rewrites the files of revised rows. With small files it takes tens of milliseconds.
-UPSERT_FILE_BYTES = 1 << 20
 # By default old versions are deleted after half an hour. Only
 # `tidemark.operate.upkeep` shortens logs, because it knows the positions of the streams.
 UPKEEP_PROPERTIES = {
@@ -173,11 +179,7 @@ class DeltaRsStore:
     def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
         def add(target: DeltaTable) -> None:
             if self._is_new(table, target, commit):
-                now = time.time_ns() // 1_000_000
-                actions = (AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in files)
-                target.create_write_transaction(
-                    list(actions), "append", target.schema(), commit_properties=_properties(commit)
-                )
+                _commit_files(target, Rewritten((), tuple(files)), commit)
 
         self._retry(table, add)
 
@@ -218,6 +220,10 @@ class DeltaRsStore:
 
         def merge(target: DeltaTable) -> None:
             if not self._is_new(table, target, commit):
+                return
+            if can_rewrite(table, target, source):
+                dataset = self._lakehouse.dataset(table, target)
+                _commit_files(target, rewrite(table, source, dataset, self.directory(table)), commit)
                 return
             same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
             values = {name: f"s.{name}" for name in table.column_names}
@@ -288,7 +294,7 @@ class DeltaRsStore:
             try:
                 act(self._table(table))
                 return
-            except (DeltaError, OSError) as error:
+            except (DeltaError, OSError, pa.ArrowException) as error:
                 self._open.pop(self._lakehouse.path(table), None)
                 if not isinstance(error, CommitFailedError) or _FULL in str(error):
                     raise self._failure(table, "written", error) from error
@@ -337,6 +343,15 @@ def _configuration(table: Table, properties: Mapping[str, str]) -> dict[str, str
     if table.kind == "upsert":
         configuration["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
     return configuration
+
+
+def _commit_files(target: DeltaTable, files: Rewritten, commit: Commit) -> None:
+    now = time.time_ns() // 1_000_000
+    removed = [transaction.RemoveAction(path, True, now, size, {}) for path, size in files.removed]
+    added = [transaction.AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in files.added]
+    target.create_write_transaction(
+        [*removed, *added], "append", target.schema(), commit_properties=_properties(commit)
+    )
 
 
 def _properties(commit: Commit | None) -> CommitProperties:
