@@ -189,6 +189,7 @@ class Pipeline(Home):
             source=TableSource(self, self.graph.accepted, columns),
             prepare=lambda rows: rows.select(*columns),
             interval_seconds=batches.derive_interval_seconds,
+            patient=True,
             local_rows=_TIMES_LOCAL_ROWS * batches.local_rows,
         )
 

@@ -31,6 +31,13 @@ def test_a_table_is_made_at_once_later_or_of_another_that_changes() -> None:
     assert not {*GRAPH.now} & {*GRAPH.later} and not {*GRAPH.derived} & {*GRAPH.following}
 
 
+def test_only_patient_batches_commit_what_is_made_later() -> None:
+    """Upkeep has the tables without their functions."""
+    assert names(GRAPH.plain.patient) == names(GRAPH.patient)
+    assert {*names(GRAPH.patient)} == {*names(GRAPH.after_accepted)}
+    assert not Graph((replace(sessions.TABLE, name="jobs.sessions"),)).patient
+
+
 def test_the_flows_commit_every_table_and_the_accounts() -> None:
     assert sorted(names(GRAPH.of_flows)) == sorted([*GRAPH.names, ACCOUNTS.name, SITES.name])
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -95,6 +96,31 @@ def test_whoever_has_waited_long_for_rest_goes_before_new_batches(
     assert not resting.is_set() and not late.is_set()
     other.communicate("")
     assert resting.wait(5) and late.wait(5)
+
+
+def test_who_waits_for_a_patient_batch_holds_up_no_other_one(
+    home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "_PAUSES_SECONDS", ())
+    with gate.batch(home, patient=True):
+        resting = passes(gate.at_rest, home)
+        assert passes(gate.batch, home, within=5).is_set()
+        assert not resting.is_set()
+    assert resting.wait(5)
+
+
+def test_tables_of_patient_batches_rest_beside_other_batches(home: Settings) -> None:
+    with gate.batch(home, patient=True):
+        resting = passes(gate.patient_at_rest, home)
+        assert not resting.is_set()
+    assert resting.wait(5)
+    with gate.batch(home):
+        assert passes(gate.patient_at_rest, home, within=5).is_set()
+    with gate.patient_at_rest(home):
+        assert passes(gate.batch, home, within=5).is_set()
+        rest, patient = passes(gate.at_rest, home), passes(partial(gate.batch, patient=True), home)
+        assert not rest.is_set() and not patient.is_set()
+    assert rest.wait(5) and patient.wait(5)
 
 
 def test_a_stream_of_batches_does_not_starve_rest(home: Settings) -> None:

@@ -82,6 +82,13 @@ class Graph:
         return (*self.later, *self.following)
 
     @property
+    def patient(self) -> tuple[Table, ...]:
+        """The tables of `after_accepted`, also of `plain` tables: those that only patient batches commit."""
+        accepted = {table.name for table in self.appends if table.lines == "accepted"}
+        made = (table for table in self.tables if table.kind == "upsert" and not table.now)
+        return tuple(table for table in made if accepted and (table.follows or table.reads in accepted))
+
+    @property
     def of_flows(self) -> tuple[Table, ...]:
         """The tables that the flows commit, in the order of their dependence."""
         return (*self.appends, *self.now, SITES, *self.after_accepted, ACCOUNTS)

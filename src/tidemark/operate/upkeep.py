@@ -13,7 +13,7 @@ small file. Upkeep does not disturb the flows:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,6 +127,7 @@ class _Upkeep:
         self._log = home.lakehouse.log(table)
         self._checkpoints: Sequence[Path] = home.readers.get(table.name, ())
         self._in_use = in_use and table.kind == "append"
+        self._patient = table in home.graph.patient
         self._skipped = ""
 
     def _target(self, version: int | None = None) -> DeltaTable:
@@ -141,8 +142,7 @@ class _Upkeep:
             expired = 0
             if expired_if is not None and not self._in_use:
                 if expired_if:
-                    # Every batch rewrites files of an upsert table.
-                    with lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext():
+                    with self._rest():
                         expired = self._retry(lambda t: delete_expired(t, expired_if), "expired") or 0
                 if self._table.name == ACCOUNTS.name:
                     self._retry(self._sum_old, "summed per day")
@@ -191,9 +191,7 @@ class _Upkeep:
         target = self._compactable()
         if target is None or len(_small_files(target, size)) < MOST_SMALL_FILES:
             return
-        # Every batch rewrites files of an upsert table; only upkeep rewrites those of an append table.
-        rest = lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext()
-        with rest:
+        with self._rest():
             if self._table.kind == "upsert":
                 target.update_incremental()
             try:
@@ -205,6 +203,12 @@ class _Upkeep:
                 )
             except CommitFailedError as error:
                 self._skipped = f"not compacted: {first_line(error)}"
+
+    def _rest(self) -> AbstractContextManager[None]:
+        """Every batch rewrites files of an upsert table; only upkeep rewrites those of an append table."""
+        if self._table.kind != "upsert":
+            return nullcontext()
+        return lock.patient_at_rest(self._settings) if self._patient else lock.at_rest(self._settings)
 
     def _compactable(self) -> DeltaTable | None:
         """The table at the newest version that all its streams have passed; None if there is none."""

@@ -39,7 +39,7 @@ class Flow(Recipe):
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the streaming query, so
     Spark analyses it once, not once per batch. A batch of up to `local_rows` is processed by the driver, a larger one
-    by executors. `schema`: of the prepared rows, as far as the work needs them.
+    by executors. `patient` as of `Query`. `schema`: of the prepared rows, as far as the work needs them.
     """
 
     version: int
@@ -47,6 +47,7 @@ class Flow(Recipe):
     prepare: Callable[[DataFrame], DataFrame]
     local_rows: int
     interval_seconds: float = 0.0
+    patient: bool = False
     schema: pa.Schema | None = None
 
     def checkpoint(self, home: Home) -> Path:
@@ -65,6 +66,7 @@ class Flow(Recipe):
             trigger={"processingTime": f"{self.interval_seconds:g} seconds"},
             size=self.source.size,
             lag=self.source.lag,
+            patient=self.patient,
             commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
         )
 

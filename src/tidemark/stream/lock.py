@@ -2,7 +2,8 @@
 
 Every batch holds the lock `gate` shared; operations that need unchanged tables hold it exclusively. A second lock,
 `turnstile`, is taken first and prevents starvation of the latter, which still lets new batches pass while one takes
-seconds. If a change of several tables was interrupted, the
+seconds. Patient batches hold a third lock, `patience`, shared, and operations exclusively. It is taken before the
+others, so that who waits for a patient batch holds up no other one. If a change of several tables was interrupted, the
 next process that gets the lock finishes it.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Literal
 
 from tidemark.errors import HomeBusyError, TableError, unwritable
 from tidemark.local.directories import prepare_home
@@ -29,10 +31,26 @@ _PAUSES_SECONDS = (0.2, 0.4, 0.8, 1.6, 3.2)
 
 
 @contextmanager
-def batch(settings: Settings) -> Iterator[None]:
-    """Held by a query while it commits one micro-batch."""
+def batch(settings: Settings, *, patient: bool = False) -> Iterator[None]:
+    """Held by a query while it commits one micro-batch. A `patient` one may take long: who waits for it holds up no
+    other one."""
+    with _batch(settings, "shared" if patient else "none"):
+        yield
+
+
+@contextmanager
+def patient_at_rest(settings: Settings) -> Iterator[None]:
+    """Held while the tables that patient batches commit must not change. Other batches go on."""
+    with _batch(settings, "alone"):
+        yield
+
+
+@contextmanager
+def _batch(settings: Settings, patience: Literal["none", "shared", "alone"]) -> Iterator[None]:
     while True:
         with ExitStack() as locks:
+            if patience != "none":
+                locks.enter_context(_held(settings, "patience", shared=patience == "shared"))
             with _held(settings, "turnstile", shared=True):
                 locks.enter_context(_held(settings, "gate", shared=True))
             if not Swap(settings).interrupted:
@@ -43,8 +61,9 @@ def batch(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def at_rest(settings: Settings) -> Iterator[None]:
-    """Held while the tables must not change: waits for running batches, and blocks new ones once it is held."""
-    with _rest(settings):
+    """Held while the tables must not change: waits for running batches, and blocks new ones once it is held. New
+    patient batches wait from the beginning."""
+    with _held(settings, "patience"), _rest(settings):
         _require_whole(settings)
         Swap(settings).finish()
         yield

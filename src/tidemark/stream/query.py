@@ -53,6 +53,7 @@ class Query:
     checkpoint. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
     `elsewhere` names the system, such as a topic, that has the query's results together with its batch number, if
     these are not tables. With `own_positions` it has the query's offsets, too, and the checkpoint only follows.
+    Batches of a `patient` query may take long: who waits for one holds up no other query.
     `ready` returns whether the query's helper processes run; `await_warm` returns when the modules that a batch needs
     are loaded, if loading began beside the start.
     """
@@ -73,6 +74,7 @@ class Query:
     reads: tuple[Table, ...] = ()
     elsewhere: str = ""
     own_positions: bool = False
+    patient: bool = False
     ready: Callable[[], bool] = lambda: True
     await_warm: Callable[[], None] = lambda: None
 
@@ -200,7 +202,7 @@ class Runner:
         run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         self.definition.await_warm()
         started = datetime.now(UTC)
-        with lock.batch(self._home.settings):
+        with lock.batch(self._home.settings, patient=self.definition.patient):
             if self._ending.is_set():
                 raise _EndingError(f"the query is ending: batch {number} runs again next time")
             facts = write(rows, Commit(f"{name}/{run}", number))

@@ -59,7 +59,7 @@ def run(
     runtime = Runtime(home, queries, metrics=metrics, remade=remade, require_whole=require_whole)
     for flow in flows:
         if flow.followers:  # new ones, and those that a kill has left behind
-            with lock.batch(home.settings):
+            with lock.batch(home.settings, patient=flow.patient):
                 flow.catch_up(home)
     with stop_signals() as stopping:
         if once:
