@@ -131,6 +131,7 @@ class DirectRecords:
 def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
     """Raises ValueError for a header that is no text and OverflowError for a timestamp outside of microseconds."""
     headers = [_headers(message) for message in messages]
+    present, nothing = frozenset[str]().union(*headers), pa.nulls(len(messages), pa.string())
     columns = {
         "topic": pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
         "partition": pa.array([message.partition() for message in messages], pa.int32()),
@@ -140,7 +141,13 @@ def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
         ),
         "value": pa.array([message.value() or b"" for message in messages], pa.binary()),
     }
-    texts = {name: pa.array([_text(each.get(name)) for each in headers], pa.string()) for name in HEADERS}
+    # Most lines have no header, and looking for each takes longer than all the rest.
+    texts = {
+        name: pa.array([_text(each.get(name)) for each in headers], pa.string())
+        if name in present
+        else nothing
+        for name in HEADERS
+    }
     return pa.table({**columns, **texts})
 
 
