@@ -155,6 +155,7 @@ def _lines(rate: int, seconds: int) -> pa.Table:
             "fields": pa.nulls(size, pa.string()),
             "id": pa.nulls(size, pa.string()),
             "chunk": pa.nulls(size, pa.string()),
+            "privacy": pa.nulls(size, pa.string()),
             "value": pa.array(lines, pa.binary()),
             "kafka_timestamp": pa.array([arrived] * size, pa.timestamp("us", "UTC")),
         }
