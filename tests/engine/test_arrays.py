@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.engine.arrays import (
     Arrays,
-    Pieces,
+    Parts,
     Vectorized,
     flags_of,
     sliced,
@@ -42,13 +42,13 @@ def test_the_same_columns_here_and_in_spark(rows: int, spark: SparkSession) -> N
 
 def test_pieces_of_strings() -> None:
     text = pa.array(["a b c", "", None, "d"])
-    every, first, last = Pieces.of(text, " "), Pieces.of(text, " ", 1), Pieces.of(text, " ", 1, last=True)
+    every, first, last = Parts.of(text, " "), Parts.of(text, " ", 1), Parts.of(text, " ", 1, last=True)
     assert every.count.tolist() == [3, 1, 0, 1]
     assert every.at(1).to_pylist() == ["b", None, None, None]
     assert every.at(every.count - 1).to_pylist() == ["c", "", None, "d"]
     assert first.at(1).to_pylist() == ["b c", None, None, None]
     assert last.at(0).to_pylist() == ["a b", "", None, "d"]
-    assert Pieces.of(pa.array([], pa.string()), " ").at(0).to_pylist() == []
+    assert Parts.of(pa.array([], pa.string()), " ").at(0).to_pylist() == []
 
 
 def test_where_and_flags() -> None:

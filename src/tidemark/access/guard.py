@@ -174,8 +174,8 @@ class _Visit:
         """`still` gives who the same request would be of now."""
         self._asking, self._still = asking, still
         self.scope[SCOPE] = asking
-        told = (HEADER.encode(), signed(asking).encode())
-        self.scope["headers"] = [*self.scope["headers"], told]
+        header = (HEADER.encode(), signed(asking).encode())
+        self.scope["headers"] = [*self.scope["headers"], header]
 
     def record_download(self, audit: Audit, asking: Asking) -> None:
         """Records it if the answer is a file that a browser saves."""

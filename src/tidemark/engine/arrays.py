@@ -47,8 +47,8 @@ class Vectorized:
             result = make(dict(zip(inputs, arrays, strict=True)))
             return pa.StructArray.from_arrays([plain(result[name]) for name in names], names=names)
 
-        made = frame.withColumn("_made", columns(*inputs))
-        return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
+        computed = frame.withColumn("_made", columns(*inputs))
+        return computed.withColumns({name: computed[f"_made.{name}"] for name in names}).drop("_made")
 
     def add(self, table: pa.Table) -> pa.Table:
         """The table with the results, which replace columns of the same names."""
@@ -121,7 +121,7 @@ def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Parts:
     """The parts of split strings: each row has `count` parts, the first of them at `start` in `flat`."""
 
     flat: pa.Array
@@ -130,11 +130,11 @@ class Pieces:
     _taken: dict[int, pa.Array] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
-    def of(text: pa.Array, separator: str, most: int | None = None, *, last: bool = False) -> Pieces:
+    def of(text: pa.Array, separator: str, most: int | None = None, *, last: bool = False) -> Parts:
         """Splits at the first `most` separators, or at the last ones; NULL has no parts."""
         split = pc.split_pattern(text, separator, max_splits=most, reverse=last)
         offsets = split.offsets.to_numpy()
-        return Pieces(split.values, offsets[:-1], np.diff(offsets))
+        return Parts(split.values, offsets[:-1], np.diff(offsets))
 
     def at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
         """Each row's part of that index; NULL if the row has fewer parts."""
@@ -148,12 +148,12 @@ class Pieces:
         missing = (index >= self.count) | np.less(index, 0)
         return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))
 
-    def take(self, rows: np.ndarray[Any, Any]) -> Pieces:
+    def take(self, rows: np.ndarray[Any, Any]) -> Parts:
         """The parts of the rows of these numbers, one row's parts behind another's."""
         count = self.count[rows]
         ends = np.concatenate([[0], np.cumsum(count)])
         index = np.repeat(self.start[rows] - ends[:-1], count) + np.arange(ends[-1])
-        return Pieces(self.flat.take(pa.array(index)), ends[:-1], count)
+        return Parts(self.flat.take(pa.array(index)), ends[:-1], count)
 
     def joined(self, separator: str) -> pa.Array:
         """Each row's parts as one string, with separators in between; empty for a row without parts."""

@@ -138,7 +138,7 @@ class Rebuild:
 class _Staged:
     """What is staged as of a snapshot.
 
-    `made` has each derivation and the start of its source's range (None: the beginning). `first_lack` and `second_lack`
+    `derivations` are each with the start of its source's range (None: all). `first_lack` and `second_lack`
     are the lines that are not staged yet, for the tables of the first and of the second flow. `surplus`: keys of lines
     of which another delivery is accepted; None if no line has an id. `sessions_from`: tables that are recomputed as a
     whole keep their rows before (None: no row). `partly`: only a part of the rows was asked for.
@@ -147,7 +147,7 @@ class _Staged:
     snapshot: Snapshot
     first_lack: Expression
     second_lack: Expression
-    made: tuple[tuple[Derivation, datetime | None], ...] = ()
+    derivations: tuple[tuple[Derivation, datetime | None], ...] = ()
     corrections: Corrections | None = None
     surplus: pa.Table | None = None
     sessions_from: datetime | None = None
@@ -158,7 +158,7 @@ class _Staged:
         """The made tables, with the column and the value of it from which on (None: all) they are made."""
         return [
             (table, derivation.replaced_by(table), self.sessions_from if derivation.whole else since)
-            for derivation, since in self.made
+            for derivation, since in self.derivations
             for table in derivation.tables
         ]
 
@@ -167,7 +167,7 @@ class _Staged:
         """The tables that are recomputed from their whole source, as far as it goes back."""
         return [
             table
-            for derivation, since in self.made
+            for derivation, since in self.derivations
             for table in derivation.tables
             if since is None or not self.partly
         ]
@@ -237,7 +237,7 @@ class _Work:
         if state.corrections:
             tail = self._live(self._accepted, now.versions[self._accepted.name]).where(state.first_lack)
             state = replace(state, corrections=state.corrections.caught_up(tail))
-        for derivation, since in state.made:
+        for derivation, since in state.derivations:
             if derivation.validates:
                 for table in derivation.tables:
                     rows = self._live(table, now.versions[table.name]).where(state.first_lack)
@@ -282,7 +282,7 @@ class _Work:
         """The same without staged rows of sessions of which earlier lines may be gone."""
         if state.sessions_from:
             staged, start = Swap(self._home.settings).staged, iso(state.sessions_from)
-            for table in (table for each, _ in state.made if each.whole for table in each.tables):
+            for table in (table for each, _ in state.derivations if each.whole for table in each.tables):
                 staged.delta(table).delete(f"{table.time} < '{start}'")
         return state
 
@@ -315,7 +315,7 @@ class _Work:
             if self._put(state, derivation, source.where(part)):
                 crash_point("rebuild:staging")
                 self._job.report(names, done, len(parts))
-        return replace(state, made=(*state.made, (derivation, since)))
+        return replace(state, derivations=(*state.derivations, (derivation, since)))
 
     def _put(self, state: _Staged, derivation: Derivation, rows: Rows) -> bool:
         """Stages rows; False where a rebuild that was killed has staged them."""

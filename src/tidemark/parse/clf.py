@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import layout as layouts
 from tidemark.parse.durations import microseconds
 from tidemark.parse.format import Format
@@ -83,16 +83,16 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     """The fields of lines of formats named `common`, `combined`, `vhost_combined`, or NULL to detect which; any other
     name is taken for `combined`. With `tail`, of lines with trailing fields, otherwise of lines without."""
     parts = lines.parts
-    before = Pieces.of(
+    before = Parts.of(
         parts.at(0), " [", 1, last=True
     )  # the last one, because a user name may contain brackets
-    words = Pieces.of(where(before.count == 2, before.at(0), ""), " ", 2)
+    words = Parts.of(where(before.count == 2, before.at(0), ""), " ", 2)
     vhost = _has_host(words, named)
     # After a leading host, the third word is followed by another.
-    rest = Pieces.of(where(vhost, words.at(2), None), " ", 1)
+    rest = Parts.of(where(vhost, words.at(2), None), " ", 1)
     if vhost.any():  # otherwise an address is in place of the ident
         vhost &= (rest.count == 2) | ~flags_of(pc.is_null(named))
-    result = Pieces.of(pc.ascii_trim(parts.at(2), " "), " ", 2 if tail else None)
+    result = Parts.of(pc.ascii_trim(parts.at(2), " "), " ", 2 if tail else None)
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = result.count == 2
     if tail:  # a common line may have words there, another one a duration
@@ -134,7 +134,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     return Read(sound, columns)
 
 
-def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Array]:
+def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]:
     """Duration, host and addresses of proxies in the fields after the last one of the format, of the flagged lines."""
     size = len(longer)
     rows = np.flatnonzero(longer)
@@ -142,7 +142,7 @@ def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Arra
         texts = {name: pa.nulls(size, pa.string()) for name in ("host", "forwarded")}
         return texts | {"duration_us": pa.nulls(size, pa.int64())}
     index = pa.array(rows)
-    quoted = Pieces(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
+    quoted = Parts(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
     words = pc.fill_null(result.at(2).take(index), "")
     tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
     columns = _trailing_fields(tail, quoted)
@@ -238,7 +238,7 @@ def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: i
     rows = np.flatnonzero(hosts)
     if len(rows):  # a host may also be after the last field
         index = pa.array(rows)
-        first = Pieces.of(lines.parts.at(0).take(index), " ", 1).at(0)
+        first = Parts.of(lines.parts.at(0).take(index), " ", 1).at(0)
         hosts[rows] = ~flags_of(pc.equal(first, read.columns["client_ip"].take(index)))
     return np.where(hosts, vhost_combined, np.where(lines.parts.count == 3, common, combined))
 
@@ -250,7 +250,7 @@ def doubtful(read: Read) -> Flags:
     return address | has_byte_of(read.columns["host"], lambda byte: _NOT_IN_HOSTS[byte])
 
 
-def _has_host(words: Pieces, named: pa.Array) -> Flags:
+def _has_host(words: Parts, named: pa.Array) -> Flags:
     """Whether a line starts with a virtual host: by its named format, else if the second word is an address, or if
     four words end with the two dashes of ident and user."""
     second = words.at(1)
@@ -262,7 +262,7 @@ def _has_host(words: Pieces, named: pa.Array) -> Flags:
     return np.where(flags_of(pc.is_null(named)), looks_so, flags_of(pc.equal(named, "vhost_combined")))
 
 
-def _quoted(parts: Pieces, named: pa.Array) -> Flags:
+def _quoted(parts: Parts, named: pa.Array) -> Flags:
     """Whether the parts between the quotes have the shape of a format."""
     extra = parts.count == 9
     quoted = (parts.count == 7) | extra
@@ -272,13 +272,13 @@ def _quoted(parts: Pieces, named: pa.Array) -> Flags:
     return fits & (~extra | flags_of(pc.equal(parts.at(6), " "))) if extra.any() else fits
 
 
-def may_have_tail(parts: Pieces) -> Flags:
+def may_have_tail(parts: Parts) -> Flags:
     """Whether lines have as many quotes as one with trailing fields."""
     possible: Flags = (parts.count == 3) | ((parts.count >= 7) & (parts.count % 2 == 1))
     return possible
 
 
-def _with_tail(parts: Pieces, named: pa.Array) -> Flags:
+def _with_tail(parts: Parts, named: pa.Array) -> Flags:
     """Whether the parts between the quotes have the shape of a format with trailing fields."""
     common = parts.count == 3
     quoted = may_have_tail(parts) & ~common
@@ -308,7 +308,7 @@ def _named_so(quoted: Flags, common: Flags, named: pa.Array) -> Flags:
     return np.where(unnamed, quoted | common, np.where(is_common, common, quoted))
 
 
-def _spaced_inside(parts: Pieces, quoted: Flags) -> Flags:
+def _spaced_inside(parts: Parts, quoted: Flags) -> Flags:
     head, middle = parts.at(0), parts.at(2)
     fits: Flags = (
         flags_of(pc.ends_with(head, "] "))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Pieces, flags_of, where
+from tidemark.engine.arrays import Parts, flags_of, where
 
 # A number with more digits exceeds every duration.
 _MOST_DIGITS = 18
@@ -74,7 +74,7 @@ def _shifted(text: pa.Array, digits: int) -> pa.Array:
     most = _MOST_DIGITS - max(digits, 0) - 1
     sound = pc.match_substring_regex(text, rf"^\d{{1,{most}}}(?:\.\d+)?$")
     text = where(flags_of(sound), text, None)
-    parts = Pieces.of(text, ".", 1)
+    parts = Parts.of(text, ".", 1)
     whole, fraction = parts.at(0), pc.fill_null(parts.at(1), "")
     if digits < 0:  # the digits after the point do not matter
         whole = pc.utf8_lpad(whole, 1 - digits, "0")

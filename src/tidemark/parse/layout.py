@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, squeezed
@@ -213,7 +213,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
     rest = text
     if first:
         begun = flags_of(pc.starts_with(text, first))
-        rest = Pieces.of(where(begun, text, None), first, 1).at(1)
+        rest = Parts.of(where(begun, text, None), first, 1).at(1)
     reached, texts = np.zeros(len(text), np.int64), {}
     place = 0
     while place < len(steps):
@@ -226,7 +226,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
             if place == len(steps) - 1:  # nothing follows the last text
                 value = where(flags_of(pc.equal(rest, "")), value, None)
         elif run > 1:  # fields with the same text after each are split at once
-            parts = Pieces.of(rest, behind, run)
+            parts = Parts.of(rest, behind, run)
             for number, (each, _) in enumerate(steps[place : place + run]):
                 reached += parts.count > number + 1
                 if not each.startswith("_"):
@@ -235,7 +235,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
             place += run
             continue
         elif behind:
-            parts = Pieces.of(rest, behind, 1)
+            parts = Parts.of(rest, behind, 1)
             value, rest = where(parts.count == 2, parts.at(0), None), parts.at(1)
             if place == len(steps) - 1:  # nothing follows the last text
                 value = where(flags_of(pc.equal(rest, "")), value, None)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
@@ -296,7 +296,7 @@ def _at(objects: pa.StructArray, path: str) -> pa.Array:
     if column.type == pa.list_(pa.string()):
         counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         starts = column.offsets.to_numpy()[:-1]
-        return Pieces(column.values, starts, counts).at(0)
+        return Parts(column.values, starts, counts).at(0)
     if path in _BYTES_AT and column.type == pa.list_(_NUMBER):
         return pa.array([_text_of_bytes(each) for each in column.to_pylist()], pa.string())
     if pa.types.is_decimal(column.type):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse.country import is_address
 from tidemark.parse.values import Read, address
 
@@ -70,9 +70,9 @@ def client_before(own: pa.Array, forwarded: pa.Array, proxies: int) -> pa.Array:
     return pc.coalesce(entries.at(np.maximum(entries.count - proxies, 0)), own)
 
 
-def _entries(lists: pa.Array, most: int) -> Pieces:
+def _entries(lists: pa.Array, most: int) -> Parts:
     """The addresses of lists after the last commas, at most `most`; NULL for other texts."""
-    split = Pieces.of(lists, ",", most, last=True)
+    split = Parts.of(lists, ",", most, last=True)
     coded = pc.utf8_trim(split.flat, _AROUND).dictionary_encode()
     texts = coded.dictionary
     named = flags_of(pc.match_substring(texts, "="))
@@ -83,11 +83,11 @@ def _entries(lists: pa.Array, most: int) -> Pieces:
     flat = where(np.array(known, bool), addresses, None).take(coded.indices)
     filled = ~flags_of(pc.equal(coded.dictionary, "").take(coded.indices))
     if filled.all():
-        return Pieces(flat, split.start, split.count)
+        return Parts(flat, split.start, split.count)
     # A list may have empty elements.
     row = np.repeat(np.arange(len(split.count)), split.count)
     count = np.bincount(row[filled], minlength=len(split.count))
-    return Pieces(flat.filter(pa.array(filled)), np.cumsum(count) - count, count)
+    return Parts(flat.filter(pa.array(filled)), np.cumsum(count) - count, count)
 
 
 def without_list(text: pa.Array) -> tuple[Flags, pa.Array, pa.Array]:

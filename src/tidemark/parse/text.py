@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, offsets_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, offsets_of, where
 
 HIDDEN_BACKSLASH, HIDDEN_QUOTE = "\x02", "\x01"
 _AROUND = " \t\r\n\f\v\0\ufeff"
@@ -49,7 +49,7 @@ class Lines:
     sound: Flags
     escaped: Flags
     tabbed: Flags
-    parts: Pieces
+    parts: Parts
 
     @staticmethod
     def of(line: pa.Array, sound: Flags, header: pa.Array | None = None) -> Lines:
@@ -65,7 +65,7 @@ class Lines:
             line = where(sound, line, "")
         escaped = has_byte_of(line, _is_backslash)
         tabbed = _any(line, controls[control == _TAB])
-        parts = Pieces.of(_hide_escapes(line, escaped), '"')
+        parts = Parts.of(_hide_escapes(line, escaped), '"')
         header = pa.nulls(len(line), pa.string()) if header is None else header
         return Lines(line, header, sound, escaped, tabbed, _spaces_for_tabs(parts, tabbed))
 
@@ -219,12 +219,12 @@ def _any(text: pa.Array, rows: np.ndarray) -> Flags:
     return matching
 
 
-def _spaces_for_tabs(parts: Pieces, tabbed: Flags) -> Pieces:
+def _spaces_for_tabs(parts: Parts, tabbed: Flags) -> Parts:
     if not tabbed.any():
         return parts
     place = np.arange(len(parts.flat)) - np.repeat(parts.start, parts.count)
     unquoted = (place % 2 == 0) & np.repeat(tabbed, parts.count)
-    return Pieces(changed(parts.flat, unquoted, ("\t", " ")), parts.start, parts.count)
+    return Parts(changed(parts.flat, unquoted, ("\t", " ")), parts.start, parts.count)
 
 
 def _hide_escapes(line: pa.Array, escaped: Flags) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse.durations import first_duration
 from tidemark.parse.logtime import any_time
 
@@ -150,8 +150,8 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     It is `METHOD target HTTP/n`, where the target may have blanks; or `METHOD target`, as of HTTP/0.9, and where a log
     cuts the request.
     """
-    first = Pieces.of(request, " ", 1)
-    second = Pieces.of(first.at(1), " ", 1, last=True)
+    first = Parts.of(request, " ", 1)
+    second = Parts.of(first.at(1), " ", 1, last=True)
     method, target, protocol = first.at(0), second.at(0), second.at(1)
     http = (
         (second.count == 2)
@@ -178,7 +178,7 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
 
 def path_and_query(target: pa.Array) -> tuple[pa.Array, pa.Array]:
     """A target's path, and its query, NULL where it is empty."""
-    parts = Pieces.of(target, "?", 1)
+    parts = Parts.of(target, "?", 1)
     query = parts.at(1)
     return parts.at(0), where(~flags_of(pc.equal(query, "")), query, None)
 
@@ -271,7 +271,7 @@ def _last_of_list(client: pa.Array) -> tuple[pa.Array, pa.Array]:
     several = flags_of(pc.match_substring(client, ","))
     if not several.any():
         return client, pa.nulls(len(client), pa.string())
-    parts = Pieces.of(client, ",", 1, last=True)
+    parts = Parts.of(client, ",", 1, last=True)
     last = pc.utf8_trim_whitespace(parts.at(1))
     return where(several, last, client), where(several, parts.at(0), None)
 
@@ -298,7 +298,7 @@ def _without_host(target: pa.Array) -> tuple[pa.Array, pa.Array]:
     absolute = flags_of(pc.match_substring_regex(target, r"^(?i)(https?|wss?)://[^/?#]"))
     if not absolute.any():
         return pa.nulls(len(target), pa.string()), target
-    parts = Pieces.of(where(absolute, target, None), "/", 3)
+    parts = Parts.of(where(absolute, target, None), "/", 3)
     host, rest = parts.at(2), pc.binary_join_element_wise("", pc.coalesce(parts.at(3), ""), "/")
     odd = flags_of(pc.match_substring_regex(host, "[?#]"))
     if odd.any():  # a query right after the host

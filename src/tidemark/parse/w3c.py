@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, changed, squeezed
@@ -165,7 +165,7 @@ def lacks_header(lines: Lines) -> Flags:
     return flags_of(pc.and_(pc.is_null(lines.header), pc.match_substring_regex(lines.text, _LINE)))
 
 
-def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
+def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
     """The columns of lines, and whether there are as many as names, or more if these are IIS's defaults."""
     # A line has tabs between all of its columns, or some in place of spaces.
     tabs = pc.count_substring(lines.text, "\t").to_numpy(zero_copy_only=False)
@@ -178,20 +178,20 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
         odd = lines.parts.take(np.flatnonzero(quoted))
         place = np.arange(len(odd.flat)) - np.repeat(odd.start, odd.count)
         inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), squeezed(odd.flat))
-        text = pc.replace_with_mask(text, pa.array(quoted), Pieces(inner, odd.start, odd.count).joined(""))
+        text = pc.replace_with_mask(text, pa.array(quoted), Parts(inner, odd.start, odd.count).joined(""))
     # Between tabs, spaces belong to the value.
-    parts = Pieces.of(changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
+    parts = Parts.of(changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
     if (quotes & tabbed).any():
         values = pc.replace_substring_regex(values, r'^"(.*)"$', r"\1")
     # Of lines without a header, only the first columns are known.
     known = " ".join(names) in _DEFAULTS
-    return Pieces(values, parts.start, parts.count), (
+    return Parts(values, parts.start, parts.count), (
         parts.count >= len(names)
     ) if known else parts.count == len(names)
 
 
-def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:
+def _texts(parts: Parts, names: Sequence[str]) -> Mapping[str, pa.Array]:
     texts = {}
     for text, columns in _COLUMNS.items():
         there = [parts.at(names.index(column)) for column in columns if column in names]

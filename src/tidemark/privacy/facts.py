@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, spread, where
+from tidemark.engine.arrays import Arrays, Flags, Parts, flags_of, plain, spread, where
 from tidemark.parse.columns import OF_ADDRESS
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
@@ -42,11 +42,11 @@ def written(key: bytes | None, site: pa.Array, level: int, columns: Arrays) -> p
         if values.null_count < len(values):
             texts = values if pa.types.is_string(values.type) else values.cast(pa.string())
             parts.append(pc.fill_null(pc.binary_join_element_wise(f"{_BETWEEN}{name}=", texts, ""), ""))
-    said = pc.binary_join_element_wise(*parts, "")
+    facts = pc.binary_join_element_wise(*parts, "")
     if key is None:
-        return said
-    hashes = [_hash(key, *each) for each in zip(plain(site).to_pylist(), said.to_pylist(), strict=True)]
-    return pc.binary_join_element_wise(said, f"{_BETWEEN}{_HASH}=", pa.array(hashes, pa.string()), "")
+        return facts
+    hashes = [_hash(key, *each) for each in zip(plain(site).to_pylist(), facts.to_pylist(), strict=True)]
+    return pc.binary_join_element_wise(facts, f"{_BETWEEN}{_HASH}=", pa.array(hashes, pa.string()), "")
 
 
 def _hash(key: bytes, site: str, text: str) -> str:
@@ -60,7 +60,7 @@ class Opened:
 
     levels: Levels
     texts: pa.Array
-    parts: Pieces
+    parts: Parts
     codes: Levels
 
     @classmethod
@@ -78,7 +78,7 @@ class Opened:
             pairs = zip(sites.to_pylist(), texts.to_pylist(), strict=True)
             sealed = [_is_sealed(key, name or "", each) for name, each in pairs]
             texts = where(np.array(sealed, bool), texts, None)
-        parts = Pieces.of(texts, _BETWEEN)
+        parts = Parts.of(texts, _BETWEEN)
         levels = np.full(len(texts), EXACT)
         for level in (MASKED, ANONYMOUS):
             levels[flags_of(pc.equal(parts.at(0), f"{_MODE}={MODES[level]}"))] = level
@@ -134,5 +134,5 @@ class Opened:
 # The same visitors come again and again.
 @lru_cache(maxsize=16_384)
 def _is_sealed(key: bytes, site: str, text: str | None) -> bool:
-    said, _, given = (text or "").rpartition(f"{_BETWEEN}{_HASH}=")
-    return hmac.compare_digest(given.encode(), _hash(key, site, said).encode())
+    facts, _, given = (text or "").rpartition(f"{_BETWEEN}{_HASH}=")
+    return hmac.compare_digest(given.encode(), _hash(key, site, facts).encode())

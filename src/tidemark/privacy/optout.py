@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, flags_of
+from tidemark.engine.arrays import Flags, Parts, flags_of
 from tidemark.parse.detect import Detected
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
@@ -36,7 +36,7 @@ def opted_out(detected: Detected, own: Sequence[Format]) -> Flags:
         for column in (names.index(name) for name in _COLUMNS if name in names):
             text = lines.text.take(pa.array(rows))
             between = "\t" if pc.any(pc.match_substring(text, "\t")).as_py() else " "
-            opts_out[rows] |= flags_of(pc.equal(Pieces.of(text, between).at(column), _YES))
+            opts_out[rows] |= flags_of(pc.equal(Parts.of(text, between).at(column), _YES))
     return opts_out
 
 

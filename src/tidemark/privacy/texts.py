@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Pieces, flags_of, where
+from tidemark.engine.arrays import Parts, flags_of, where
 from tidemark.parse.values import canonical_address
 from tidemark.settings.privacy import ANONYMOUS
 
@@ -74,7 +74,7 @@ class TextMask:
             return pa.nulls(len(addresses), pa.string())
         plain = flags_of(pc.match_substring_regex(addresses, _CANONICAL_IPV4))
         networks = pc.binary_join_element_wise(
-            Pieces.of(where(plain, addresses, None), ".", 1, last=True).at(0), ".0", ""
+            Parts.of(where(plain, addresses, None), ".", 1, last=True).at(0), ".0", ""
         )
         if plain.all():
             return networks

@@ -79,12 +79,12 @@ class SparkStore:
 
         return SqlReader(self._lakehouse.name, named, execute, SparkSql)
 
-    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
+    def ensure(self, table: Table, properties: Mapping[str, str] | None = None) -> None:
         name = self._lakehouse.sql_name(table)
         with _explained(name):
-            told = told or {}
+            properties = properties or {}
             if new := not self.exists(table):
-                self._create(table, name, told)
+                self._create(table, name, properties)
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in spark_schema(table):
                 kind = column.dataType.simpleString()
@@ -95,23 +95,23 @@ class SparkStore:
                         f"table {name} has column {column.name} as {there[column.name].simpleString()}, not {kind}",
                         "It was made by another version: use that one, or rebuild the table.",
                     )
-            if told and not new:
-                self._tell(name, told)
+            if properties and not new:
+                self._set_properties(name, properties)
 
-    def _create(self, table: Table, name: str, told: Mapping[str, str]) -> None:
+    def _create(self, table: Table, name: str, properties: Mapping[str, str]) -> None:
         columns = ", ".join(
             f"`{column.name}` {column.dataType.simpleString()} COMMENT {_text(column.metadata['comment'])}"
             for column in spark_schema(table)
         )
-        properties = _listed({**table.properties, **told, **extra_properties(self._lakehouse, table)})
+        listed = _listed({**table.properties, **properties, **extra_properties(self._lakehouse, table)})
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA"
-            f" COMMENT {_text(table.about)} TBLPROPERTIES ({properties})"
+            f" COMMENT {_text(table.about)} TBLPROPERTIES ({listed})"
         )
 
-    def _tell(self, name: str, told: Mapping[str, str]) -> None:
+    def _set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         there = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
-        changed = {key: value for key, value in told.items() if there.get(key) != value}
+        changed = {key: value for key, value in properties.items() if there.get(key) != value}
         if changed:
             self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_listed(changed)})")
 
@@ -145,8 +145,8 @@ class SparkStore:
         if key not in self._numbers and looked < time.monotonic() - _LOOKED_SECONDS:
             with _explained(self._lakehouse.sql_name(table)):
                 history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
-                said = [commit_of(row["userMetadata"]) for row in history.collect()]
-            for commit in filter(None, said):  # the newest first
+                commits = [commit_of(row["userMetadata"]) for row in history.collect()]
+            for commit in filter(None, commits):  # the newest first
                 for writer, number in ((commit.writer, commit.number), *commit.also):
                     self._numbers.setdefault((table.name, writer), number)
             self._looked[table.name] = time.monotonic()

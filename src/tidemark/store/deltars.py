@@ -92,7 +92,7 @@ class DeltaRsStore:
         except (DeltaError, OSError) as error:
             raise self._failure(table, "opened", error) from error
         if properties:
-            self._retry(table, partial(_tell, properties))
+            self._retry(table, partial(_set_properties, properties))
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
@@ -332,7 +332,7 @@ class DeltaRsStore:
         )
 
 
-def _tell(properties: Mapping[str, str], target: DeltaTable) -> None:
+def _set_properties(properties: Mapping[str, str], target: DeltaTable) -> None:
     there = target.metadata().configuration
     if changed := {name: value for name, value in properties.items() if there.get(name) != value}:
         target.alter.set_table_properties(changed, raise_if_not_exists=False)

@@ -33,7 +33,7 @@ class FeedChanges:
     lakehouse: Lakehouse
     table: Table
 
-    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
+    def between(self, since: int, until: int, aggregation: Revisable, known: Known) -> Change | None:
         if until - since > _MOST_STEPS:
             return None
         try:
@@ -41,7 +41,9 @@ class FeedChanges:
             versions = range(since + 1, until + 1)
             if not writers.keys() >= set(versions):  # others have committed meanwhile
                 return None
-            steps = [self._step(version, made) for version in versions if writers[version] != RETENTION]
+            steps = [
+                self._step(version, aggregation) for version in versions if writers[version] != RETENTION
+            ]
         except PySparkException:
             self._enable()
             return None
@@ -54,30 +56,33 @@ class FeedChanges:
         commits = {row["version"]: commit_of(row["userMetadata"]) for row in history}
         return {version: commit.writer if commit else "" for version, commit in commits.items()}
 
-    def _step(self, version: int, made: Revisable) -> Step:
+    def _step(self, version: int, aggregation: Revisable) -> Step:
         reader = self.spark.read.option("readChangeFeed", "true")
         reader = reader.option("startingVersion", version).option("endingVersion", version)
         gone = F.col("_change_type").isin("delete", "update_preimage").alias("gone")
         work = Work(
-            aggregations={"removed": (made, Part("gone")), "added": (made, Part("gone", wanted=False))}
+            aggregations={
+                "removed": (aggregation, Part("gone")),
+                "added": (aggregation, Part("gone", wanted=False)),
+            }
         )
-        partials = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
-        empty = made.partial(self._empty(made))
+        partials = executors.run(work, self._load(reader).select(*aggregation.needs, gone), {}, "").partials
+        empty = aggregation.partial(self._empty(aggregation))
         return Step(partials.get("removed", empty), partials.get("added", empty))
 
-    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
-        time, width = F.col(self.table.time), timedelta(microseconds=width_of(made))
+    def within(self, starts: pa.ChunkedArray, aggregation: Revisable) -> pa.Table:
+        time, width = F.col(self.table.time), timedelta(microseconds=width_of(aggregation))
         windows = [(time >= start) & (time < start + width) for start in pc.unique(starts).to_pylist()]
         wanted = reduce(Column.__or__, windows, F.lit(False))
-        return self._aggregated(self._load(self.spark.read).where(wanted), made)
+        return self._aggregated(self._load(self.spark.read).where(wanted), aggregation)
 
-    def parts(self, made: Revisable) -> Iterator[pa.Table]:
-        yield self._aggregated(self._load(self.spark.read), made)
+    def parts(self, aggregation: Revisable) -> Iterator[pa.Table]:
+        yield self._aggregated(self._load(self.spark.read), aggregation)
 
-    def _aggregated(self, frame: DataFrame, made: Revisable) -> pa.Table:
-        work = Work(aggregations={"rows": (made, ALL)})
-        partials = executors.run(work, frame.select(*made.needs), {}, "").partials
-        return partials["rows"] if "rows" in partials else made.partial(self._empty(made))
+    def _aggregated(self, frame: DataFrame, aggregation: Revisable) -> pa.Table:
+        work = Work(aggregations={"rows": (aggregation, ALL)})
+        partials = executors.run(work, frame.select(*aggregation.needs), {}, "").partials
+        return partials["rows"] if "rows" in partials else aggregation.partial(self._empty(aggregation))
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         chosen = reader if self.lakehouse.catalog_schema else reader.format("delta")
@@ -88,5 +93,5 @@ class FeedChanges:
         name = self.lakehouse.sql_name(self.table)
         self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
 
-    def _empty(self, made: Revisable) -> pa.Table:
-        return empty_source(self.table, made)
+    def _empty(self, aggregation: Revisable) -> pa.Table:
+        return empty_source(self.table, aggregation)
