@@ -81,10 +81,9 @@ def test_the_stub_of_macos_is_no_java(alone: Path) -> None:
 def test_spark_runs_on_the_bundled_java_in_two_processes_of_a_home_at_once(tmp_path: Path) -> None:
     code = """
 import os, sys
-from pathlib import Path
-from tidemark.settings import Settings
+from tidemark.settings import load
 from tidemark.spark import spark_session
-session = spark_session(Settings.of(home=Path(sys.argv[1])))
+session = spark_session(load({"home": sys.argv[1]}))
 assert session.range(10).count() == 10
 java = session.sparkContext._jvm.java.lang
 assert java.ProcessHandle.current().parent().get().pid() == os.getpid(), "the JVM of another process"

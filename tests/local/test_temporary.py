@@ -11,10 +11,10 @@ from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
 PROGRAM = """
-import sys, pathlib
+import sys
 from tidemark.spark import spark_session
-from tidemark.settings import Settings
-spark = spark_session(Settings.of(home=pathlib.Path(sys.argv[1])))
+from tidemark.settings import load
+spark = spark_session(load({"home": sys.argv[1]}))
 spark.range(10).repartition(3).count()
 print("ready", flush=True)
 sys.stdin.read()

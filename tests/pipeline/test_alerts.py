@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from tests.operate.alerts.targets import http_endpoint
 from tests.pipeline.harness import fresh, produce, run_process
 from tests.processes import in_background
 from tidemark.local.process import process_mark, wait_until
 from tidemark.local.records import read_record
-from tidemark.settings import Settings
+from tidemark.service.run import run_pipeline
+from tidemark.settings import Settings, with_tables_of_now
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 RULES = """
@@ -45,7 +47,7 @@ def alert_of(settings: Settings, rule: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_running_pipeline_tells_what_fires_and_what_late_lines_withdraw(
-    broker: Settings, tmp_path: Path
+    broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
     settings.home.mkdir()
@@ -79,9 +81,7 @@ def test_a_running_pipeline_tells_what_fires_and_what_late_lines_withdraw(
         assert titles == ["Alert errors: shop", "Withdrawn: alert errors: shop"]
 
         produce(settings, [line(start, 503)] * 3)
-        once = run_process(settings)
-        output, _ = once.communicate(timeout=120)
-        assert once.returncode == 0, output
+        run_pipeline(with_tables_of_now(settings), once=True)
         assert [message["title"] for message in endpoint.taken][2:] == ["Alert errors: shop"]
     table = settings.tables / "quality" / "alerts"
     alert = alert_of(settings, "errors")

@@ -14,7 +14,6 @@ from tests.pipeline.harness import (
     fresh,
     produce,
     run_here,
-    run_process,
     shared_lines,
 )
 from tests.pipeline.recount import recount
@@ -46,13 +45,7 @@ def test_real_log_in_three_parts_with_restarts_in_between(
         part = tmp_path / f"piece-{start}.log"
         part.write_bytes(b"\n".join(lines[start : start + 4_000]) + b"\n")
         import_files([str(part)], Options(settings.kafka))
-        if start == 4_000:  # a process of its own once; new queries every time
-            process = run_process(settings)
-            output, _ = process.communicate(timeout=180)
-            assert process.returncode == 0, output
-            assert_equal(settings, recount(("default", line) for line in lines[:8_000]))
-        else:
-            run_here(spark, settings)
+        run_here(spark, settings)
     assert_equal(settings, recount(("default", line) for line in lines))
 
 
