@@ -163,7 +163,12 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         spark.sql(
             f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
         )
+    accounts = lakehouse_of(other).sql_name("quality.accounts")
+    older = ", ".join(f"{name} = {name} - INTERVAL 40 DAYS" for name in ("started_at", "committed_at"))
+    spark.sql(f"UPDATE {accounts} SET {older}")
+    batches = len(rows(files, "quality.accounts", ["flow"]))
     done = {entry.table: entry for entry in maintain_tables(on_another_cluster(other))}
+    assert len(rows(files, "quality.accounts", ["flow"])) < batches
     assert done.keys() == {table.name for table in TABLES}
     assert done["quality.progress"].files_after < done["quality.progress"].files_before
     assert done["bronze.access_log"].rows_expired > done["silver.requests"].rows_expired > 0
