@@ -32,6 +32,7 @@ from benchmarks import (
     overload,
     stages,
     start,
+    year,
 )
 from benchmarks.figures import Figure
 
@@ -116,13 +117,19 @@ BENCHMARKS = {
     "cluster": Benchmark(
         cluster.measure, {"lines": 1_000_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}
     ),
+    "year": Benchmark(
+        year.measure,
+        {"days": 60, "lines": 20_000, "kept": {"lines": "14d", "requests": "21d"}},
+        quick={"days": 3, "lines": 2_000, "kept": {"lines": "1d", "requests": "2d"}},
+        full={"days": 365, "lines": 172_800, "kept": {"lines": "30d", "requests": "90d"}},
+    ),
     "alerts": Benchmark(
         alerts.measure, {"seconds": 300, "warm_up": 180}, quick={"seconds": 20, "warm_up": 40}
     ),
 }
 
-# About a cluster, an example, and a limit of memory: not about the speed of the pipeline on one machine.
-ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch")
+# About a cluster, an example, a limit of memory, and a year: not about the speed of the pipeline on one machine.
+ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch", "year")
 
 
 def main() -> None:

@@ -92,11 +92,13 @@ def run_here(spark: SparkSession, settings: Settings, which: slice = slice(None)
         run(pipeline, pipeline.flows[which], once=True)
 
 
-def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) -> subprocess.Popen[str]:
-    """The real command in a process of its own."""
+def run_process(
+    settings: Settings, *, crash_at: str = "", once: bool = True, **environment: str
+) -> subprocess.Popen[str]:
+    """The real command in a process of its own, with more variables of the `environment`."""
     return subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run", *(["--once"] if once else [])],
-        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -13,14 +13,15 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.pipeline.harness import fresh, produce
+from tests.pipeline.harness import fresh, produce, rows, run_process
 from tests.recovery import world as shared
+from tests.recovery.clock import SteppingClock
 from tests.recovery.ground import fill, make_room, small_disk
 from tests.recovery.killing import (
     FILES,
@@ -32,6 +33,7 @@ from tests.recovery.killing import (
     start_pipeline,
     traffic,
 )
+from tests.recovery.readers import reading
 from tests.recovery.world import Action, Say, World, explained, play
 from tidemark.errors import HomeBusyError, TidemarkError
 from tidemark.importing.importer import Options, import_files
@@ -119,7 +121,9 @@ def play_actions(
             broker_home=broker.changed(bootstrap_servers=""),
             has_disk=has_disk,
         )
-        done = play(world, {**_WITHIN, **(_PROCESSES if processes else {})}, actions, say)
+        with reading(settings) as answered:
+            done = play(world, {**_WITHIN, **(_PROCESSES if processes else {})}, actions, say)
+        say(", ".join(f"{outcome} {times} times" for outcome, times in sorted(answered.outcomes.items())))
         AdminClient(kafka.client_config(settings.kafka)).delete_topics([settings.kafka.topic])
         return done
 
@@ -157,14 +161,45 @@ def add_partition(world: KafkaWorld) -> str:
 
 def fork(world: KafkaWorld) -> str:
     """A second home, made of a savepoint, ends with the same tables."""
-    if not (kept := savepoints(world.settings)):
+    there = _forked(world)
+    return shared.compare(there) if there else "no savepoint"
+
+
+def mask(world: KafkaWorld) -> str:
+    """A second home applies a stricter privacy mode to its history: every figure stays."""
+    if not (there := _forked(world)):
         return "no savepoint"
+    shared.compare(there)
+    there.others = {**world.others, "privacy": {"mode": "masked"}}
+    shared.declare(there)
+    there.engine.rebuild(there, "all")
+    return shared.compare(there)
+
+
+def expire(world: KafkaWorld) -> str:
+    """A second home deletes its lines, which are older than a month: every figure stays, also when it is made anew."""
+    if not (there := _forked(world)):
+        return "no savepoint"
+    shared.catch_up(there)
+    there.others = {**world.others, "retention": {"lines": "30d"}}
+    shared.declare(there)
+    maintain_tables(there.settings, at_once=True)
+    # A line without a time leaves by when it arrived.
+    assert len(rows(there.settings, "bronze.access_log", ["offset"])) < len(world.sent) / 2
+    lines = shared.compare(there, without=("bronze.access_log", "silver.rejected"))
+    there.engine.rebuild(there, "all")
+    shared.compare(there, without=("bronze.access_log", "silver.rejected"))
+    return lines
+
+
+def _forked(world: KafkaWorld) -> World | None:
+    """A world of a second home, made of a savepoint of the first; None if there is none."""
+    if not (kept := savepoints(world.settings)):
+        return None
     into = world.settings.changed(home=world.directory / "fork")
     shutil.rmtree(into.home, ignore_errors=True)
     restore_savepoint(world.settings, world.chance.choice(kept).name, into, None, other_key=False)
-    there = World(world.engine, into, world.directory, world.chance, [], sent=world.sent)
-    there.goals, there.hosts, there.gap = world.goals, world.hosts, world.gap
-    return shared.compare(there)
+    return replace(world, settings=into, lines=[], files={})
 
 
 def second_pipeline(world: KafkaWorld) -> str:
@@ -232,6 +267,39 @@ def kill_rebuild(world: KafkaWorld) -> str:
     return f"{point}: status {done.returncode}"
 
 
+def run_short_of_files(world: KafkaWorld) -> str:
+    """A run that may open few files."""
+    send_live(world)
+    most = world.chance.choice([64, 128, 256, 512])
+    call = [
+        "sh",
+        "-c",
+        f'ulimit -n {most} && exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "tidemark",
+        "run",
+        "--once",
+    ]
+    environment = {**os.environ, **world.settings.environment()}
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    _assert_explained(done.stderr, done.returncode)
+    return f"{most} files: status {done.returncode}, {done.stderr.strip().splitlines()[-1:]}"
+
+
+def run_with_another_clock(world: KafkaWorld) -> str:
+    """A run that takes the time of day for an hour earlier or later."""
+    send_live(world)
+    seconds = world.chance.choice([-3600, -300, 300, 3600])
+    clock = SteppingClock.of(world.directory)
+    clock.set(seconds)
+    process = run_process(world.settings, **clock.environment)
+    output, _ = process.communicate(timeout=300)
+    _assert_explained(output, process.returncode)
+    return f"{seconds} s: status {process.returncode}"
+
+
 def kill_import(world: KafkaWorld) -> str:
     """An import, killed, then repeated."""
     path = world.new_file(2_000)
@@ -260,10 +328,14 @@ _WITHIN: Mapping[Action, int] = {
     shared.declare_goal: 1,
     shared.change_hosts: 2,
     shared.change_gap: 1,
+    shared.change_formats: 1,
+    shared.change_proxies: 1,
     add_partition: 1,
     shared.save: 3,
     shared.restore: 3,
     fork: 1,
+    mask: 1,
+    expire: 1,
     shared.forget: 1,
     shared.maintain: 4,
     shared.report: 4,
@@ -271,7 +343,13 @@ _WITHIN: Mapping[Action, int] = {
     restart_broker: 2,
     fill_disk: 2,
 }
-_PROCESSES: Mapping[Action, int] = {kill_run: 8, kill_rebuild: 3, kill_import: 4}
+_PROCESSES: Mapping[Action, int] = {
+    kill_run: 8,
+    kill_rebuild: 3,
+    kill_import: 4,
+    run_short_of_files: 1,
+    run_with_another_clock: 1,
+}
 
 
 def _kill_java(world: KafkaWorld, process: subprocess.Popen[str]) -> str:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,11 +53,10 @@ from tidemark.stream.schema_check import require_fitting
 from tidemark.stream.table_state import incomplete
 
 _ROOT = Path(__file__).parents[2]
-_PART_RECORDS = 150
+PART_RECORDS = 150
 # The id that the checkpoints have in place of a query's: the writer of FileRun.
 _QUERY = "files"
 _LINE = b'203.0.113.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
-SITES = ("default", "shop")
 
 
 class FileEngine:
@@ -84,7 +84,7 @@ class FileEngine:
         self._process.communicate(timeout=60)
 
     def add(self, world: World, path: Path) -> int:
-        return int(self._run(world, "read", world.files[path][0], [str(path)], sites_of(world)))
+        return int(self._run(world, "read", {world.files[path][0]: [str(path)]}, sites_of(world)))
 
     def settle(self, world: World) -> None:
         if self.behind:
@@ -160,20 +160,24 @@ def _outcome(status: int, text: str) -> str:
 # Commands, each within a process of its own.
 
 
-def read(settings: Settings, site: str, wanted: Sequence[str], known: Mapping[str, str]) -> int:
-    """Starts as a pipeline does, and reads the files; returns the number of new lines."""
+def read(settings: Settings, wanted: Mapping[str, Sequence[str]], known: Mapping[str, str]) -> int:
+    """Starts as a pipeline does, and reads the wanted files of each site; returns the number of new lines."""
     pipeline, report = Pipeline.of(settings), Report()
-    with lock.only_one(settings), _started(pipeline, site, known) as run:
-        errors = run.read(wanted, ReadOptions(say=lambda text: None), report)
-        assert not errors, errors
+    with lock.only_one(settings), _started(pipeline, known) as pool:
+        for site, paths in wanted.items():
+            run = FileRun(pipeline, pool, 1, site=site, part_records=PART_RECORDS)
+            run.start(list(known))
+            errors = run.read(paths, ReadOptions(say=lambda text: None), report)
+            run.close()
+            assert not errors, errors
     _record_positions(pipeline)
     return report.added
 
 
 @contextmanager
 def _started(
-    pipeline: Pipeline, site: str, known: Mapping[str, str], remade: Sequence[Table] = ()
-) -> Iterator[FileRun]:
+    pipeline: Pipeline, known: Mapping[str, str], remade: Sequence[Table] = ()
+) -> Iterator[Executor]:
     """Checks the tables as a start of the pipeline does, and finishes batches of a killed process. `remade` are tables
     that are rebuilt right afterwards."""
     pipeline.require_key()
@@ -189,14 +193,11 @@ def _started(
         if left := Journal.read(pipeline.settings.home / journal.NAME).unfinished:
             # All batches that a killed process leaves are of one run, and so of one site.
             its_site = known[left[0].parts[0].path]
-            unfinished = FileRun(pipeline, pool, 1, site=its_site, part_records=_PART_RECORDS)
+            unfinished = FileRun(pipeline, pool, 1, site=its_site, part_records=PART_RECORDS)
             unfinished.start(list(known))
             unfinished.close()
         _record_positions(pipeline)
-        run = FileRun(pipeline, pool, 1, site=site, part_records=_PART_RECORDS)
-        run.start(list(known))
-        yield run
-        run.close()
+        yield pool
 
 
 def _record_positions(pipeline: Pipeline) -> None:
@@ -225,8 +226,11 @@ def _record_positions(pipeline: Pipeline) -> None:
 
 def read_all(settings: Settings, known: Mapping[str, str]) -> str:
     """Reads the files of each site, and fills history."""
-    for site in sorted(set(known.values())):
-        read(settings, site, [path for path in known if known[path] == site], known)
+    read(
+        settings,
+        {site: [path for path in known if known[path] == site] for site in sorted(set(known.values()))},
+        known,
+    )
     return fill(settings)
 
 
@@ -247,7 +251,7 @@ def rebuild(settings: Settings, table: str, known: Mapping[str, str]) -> str:
         if not unfit:
             raise
         remade = [each for each in pipeline.tables if each.name in unfit]
-        with lock.only_one(settings), _started(pipeline, SITES[0], known, remade):
+        with lock.only_one(settings), _started(pipeline, known, remade):
             pass
         pipeline.rebuild().run(names)
     return ""

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.recovery import world as shared
 from tests.recovery.actions import play_actions
-from tests.recovery.file_engine import FileEngine, sites_of
+from tests.recovery.file_engine import PART_RECORDS, FileEngine, sites_of
 from tests.recovery.killing import HISTORY_POINTS, traffic
 from tests.recovery.world import Action, Say, World, play
 from tidemark.operate.savepoints import delete, savepoints
@@ -33,11 +33,11 @@ SWAP_POINTS = tuple(point for point in HISTORY_POINTS if point.startswith("swap:
 
 def kill_import(world: World) -> str:
     """An import of several batches, which any later action completes."""
-    path = world.new_file(3_000)
+    path = world.new_file(5 * PART_RECORDS)
     moment = f"{world.chance.choice(READING_POINTS)}@{world.chance.randint(1, 3)}"
     if world.chance.random() < 0.4:
         moment = f"after:{world.chance.uniform(0, 1.5):.2f}"
-    return _kill(world, moment, "read", world.files[path][0], [str(path)], sites_of(world))
+    return _kill(world, moment, "read", {world.files[path][0]: [str(path)]}, sites_of(world))
 
 
 def kill_rebuild(world: World) -> str:
@@ -89,6 +89,8 @@ ACTIONS: Mapping[Action, int] = {
     shared.declare_goal: 1,
     shared.change_hosts: 1,
     shared.change_gap: 1,
+    shared.change_formats: 1,
+    shared.change_proxies: 1,
     shared.save: 3,
     shared.restore: 2,
     shared.forget: 1,
@@ -108,8 +110,10 @@ def play_on_files(seed: int, actions: int, directory: Path, say: Say = print) ->
     """Plays a number of random actions in a new home without Kafka and Spark. Raises AssertionError."""
     with FileEngine() as engine:
         settings = Settings.of(home=directory / "home", quality_interval_seconds=0.0)
-        lines = traffic(seed, lines=200 * actions + 3_000, rate=20)
-        play(World(engine, settings, directory, random.Random(seed), lines), ACTIONS, actions, say)
+        lines = traffic(seed, lines=PART_RECORDS * (actions + 10), rate=20)
+        # A usual import is one batch: its commits to all tables take most of the time.
+        world = World(engine, settings, directory, random.Random(seed), lines, most_lines=PART_RECORDS)
+        play(world, ACTIONS, actions, say)
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
+from tests.recovery.clock import SteppingClock
 from tests.recovery.killing import await_running, kill, slices, traffic
 from tidemark.contract import aggregation
 from tidemark.errors import TableError
@@ -30,67 +30,6 @@ from tidemark.settings import Settings
 from tidemark.stream import accounting, flow, progress
 
 STEPS = (0, 300, -300, 0)
-
-# Adds the seconds that a file holds to the time of day, and to nothing else: sleeping and waiting go by a clock
-# that does not step, as they do when a machine's clock is set. Who waits until a time of day says so to the kernel,
-# whose clock has not been set; no clock but that of the day has seen a thousand million seconds.
-_SHIM = r"""
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <threads.h>
-#include <time.h>
-#include <unistd.h>
-
-static const volatile long long *step;
-
-__attribute__((constructor)) static void open_step(void) {
-    int file = open(getenv("CLOCK_STEP"), O_RDONLY);
-    void *found = file < 0 ? MAP_FAILED : mmap(0, sizeof *step, PROT_READ, MAP_SHARED, file, 0);
-    if (found != MAP_FAILED) step = found;
-    if (file >= 0) close(file);
-}
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    int failed = syscall(SYS_clock_gettime, clock, now);
-    if (!failed && step && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *step;
-    return failed;
-}
-
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    struct timespec exact;
-    (void)zone;
-    clock_gettime(CLOCK_REALTIME, &exact);
-    now->tv_sec = exact.tv_sec;
-    now->tv_usec = exact.tv_nsec / 1000;
-    return 0;
-}
-
-time_t time(time_t *now) {
-    struct timespec exact;
-    clock_gettime(CLOCK_REALTIME, &exact);
-    if (now) *now = exact.tv_sec;
-    return exact.tv_sec;
-}
-
-int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock,
-                           const struct timespec *restrict until) {
-    struct timespec kernels = *until;
-    if (until->tv_sec < 1000000000) return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, until);
-    if (step) kernels.tv_sec -= *step;
-    return pthread_cond_clockwait(cond, lock, CLOCK_REALTIME, &kernels);
-}
-
-int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const struct timespec *restrict until) {
-    int failed = pthread_cond_timedwait((pthread_cond_t *)cond, (pthread_mutex_t *)lock, until);
-    return failed == ETIMEDOUT ? thrd_timedout : failed ? thrd_error : thrd_success;
-}
-"""
 
 
 class Steady(type):
@@ -130,23 +69,15 @@ def set_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int]
     return stepping_clock(tmp_path, monkeypatch)
 
 
-def stepping_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def stepping_clock(directory: Path, patch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Steps the clock of the processes that are started from now on, by seconds from the true time."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("no C compiler to make a clock that steps with")
-    source, library, file = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "step"
-    source.write_text(_SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
-
-    def step(seconds: int) -> None:
-        with file.open("r+b" if file.exists() else "wb") as opened:
-            opened.write(struct.pack("q", seconds))
-
-    step(0)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
-    monkeypatch.setenv("CLOCK_STEP", str(file))
-    return step
+    try:
+        clock = SteppingClock.of(directory)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    for name, value in clock.environment.items():
+        patch.setenv(name, value)
+    return clock.set
 
 
 @pytest.mark.slow
