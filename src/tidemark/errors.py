@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import re
 
 # Numbers of OSError by which a disk, or a user's share of it, is full.
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# How delta-rs marks the cause of what the line above says, and the colours in its text.
+_CAUSE, _COLOURS = "\u21b3", re.compile(r"\x1b\[[0-9;]*m")
 
 
 class TidemarkError(Exception):
@@ -29,8 +32,11 @@ class SettingError(TidemarkError):
 
 
 def first_line(error: BaseException) -> str:
-    """A foreign error as one line: its first line, or its class if it has none."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """A foreign error as one line: its first line and, if delta-rs names causes, the last of them; the error's class if
+    it has no text."""
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
+    return ": ".join([*lines[:1], *causes[-1:]]) or type(error).__name__
 
 
 class PlatformError(TidemarkError):

@@ -341,3 +341,15 @@ def test_spark_sketches_are_united(tmp_path: Path, spark: Any) -> None:
     ).toArrow()
 
     assert unite(rows.column("sketch"), np.zeros(len(rows), np.int64))[0].count() == 900
+
+
+def test_an_error_names_the_cause_of_the_system(tmp_path: Path) -> None:
+    """Such as too many open files, which delta-rs says in its last line."""
+    tables.write(tmp_path, "gold/pages", [{"site": "shop"}])
+    entry = next((tmp_path / "tables" / "gold" / "pages" / "_delta_log").glob("*.json"))
+    entry.unlink()
+    entry.symlink_to(entry)
+    with pytest.raises(
+        ReadError, match=r"^gold/pages cannot be read: .*Too many levels of symbolic links \(os error 40\)"
+    ):
+        DeltaReader(tmp_path).version("gold/pages")

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
-from tidemark.errors import TableError
+from tidemark.errors import TableError, first_line
 from tidemark.figures.dialects import SparkSql
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
@@ -280,7 +280,7 @@ class SparkStore:
             except DeltaConcurrentModificationException as error:
                 if attempt == _ATTEMPTS:
                     raise TableError(
-                        f"table {name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
+                        f"table {name}: commit failed {_ATTEMPTS} times: {first_line(error)}",
                         "Is another pipeline writing to the same tables?",
                     ) from error
 
@@ -331,9 +331,5 @@ def _explained(name: str) -> Iterator[None]:
         raise
     except (PySparkException, Py4JError) as error:
         raise TableError(
-            f"table {name} cannot be used: {_first_line(error)}", "See docs/operations.md, 'A damaged table'."
+            f"table {name} cannot be used: {first_line(error)}", "See docs/operations.md, 'A damaged table'."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
