@@ -118,7 +118,7 @@ def play_on_files(seed: int, actions: int, directory: Path, say: Say = print) ->
 
 @pytest.mark.parametrize("seed", [1])
 def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int) -> None:
-    play_on_files(seed, 12, tmp_path)
+    play_on_files(seed, 40, tmp_path)
 
 
 @pytest.mark.soak
