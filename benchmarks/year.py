@@ -47,7 +47,7 @@ def measure(*, days: int, lines: int, kept: Mapping[str, str]) -> list[Figure]:
         home, log = Path(place) / "home", Path(place) / "access.log"
         settings = Settings.of(home=home, broker_port=0, dashboard_port=0)
         environment = {**os.environ, **settings.environment(), **clock.environment}
-        home.mkdir()
+        home.mkdir(mode=0o700)
         ages = "".join(f'{name} = "{age}"\n' for name, age in kept.items())
         (home / "tidemark.toml").write_text(f"[retention]\n{ages}", encoding="utf-8")
         began = int(time.time())

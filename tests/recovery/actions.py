@@ -117,7 +117,7 @@ def play_actions(
             settings,
             directory,
             chance,
-            traffic(seed, lines=60 * actions + 1_000, rate=20),
+            traffic(seed, lines=200 * actions + 4_000, rate=20),
             broker_home=broker.changed(bootstrap_servers=""),
             has_disk=has_disk,
         )

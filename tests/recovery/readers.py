@@ -21,12 +21,14 @@ from tidemark.figures.rows import Direct
 from tidemark.settings import Settings
 
 REPORTS = ("overview", "pages", "sources", "errors", "bots")
+# The API answers no question without a range.
+_RANGE = {"range": ("all",)}
 _PAUSE_SECONDS = 1.0
 
 
 @dataclass
 class Answered:
-    """How often each reader got figures, or an error with a remedy, and what else happened."""
+    """How often each reader got figures, or which error with a remedy, and what else happened."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[BaseException] = field(default_factory=list)
@@ -40,11 +42,11 @@ def reading(settings: Settings) -> Iterator[Answered]:
     open_reader = reader_of(settings)
     answers = Answers(lambda: reader_of(settings))
     ask: dict[str, Callable[[str], object]] = {
-        "reader": lambda name: report(Direct(open_reader), question(name, {}, declared(settings.home))),
+        "reader": lambda name: report(Direct(open_reader), question(name, _RANGE, declared(settings.home))),
         "new reader": lambda name: report(
-            Direct(reader_of(settings)), question(name, {}, declared(settings.home))
+            Direct(reader_of(settings)), question(name, _RANGE, declared(settings.home))
         ),
-        "API client": lambda name: asyncio.run(answers.answer(OWNER, name, {})),
+        "API client": lambda name: asyncio.run(answers.answer(OWNER, name, _RANGE)),
     }
 
     def keep_asking(who: str) -> None:
@@ -56,7 +58,7 @@ def reading(settings: Settings) -> Iterator[Answered]:
                     ask[who](name)
                 answered.outcomes[f"{who}: answered"] += 1
             except TidemarkError as error:
-                answered.outcomes[f"{who}: refused"] += 1
+                answered.outcomes[f"{who}: {error}"] += 1
                 if not error.remedy:
                     answered.failures.append(error)
             except BaseException as error:
@@ -71,6 +73,8 @@ def reading(settings: Settings) -> Iterator[Answered]:
         stopping.set()
         for thread in threads:
             thread.join(60)
+    never = [who for who in ask if not answered.outcomes[f"{who}: answered"]]
+    assert not never, f"no answer for {never}: {answered.outcomes}"
     if answered.failures:
         raise AssertionError(
             f"{len(answered.failures)} readers failed: {answered.failures[:5]}"
