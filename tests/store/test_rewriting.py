@@ -157,3 +157,15 @@ def test_a_damaged_file_is_a_clear_error(store: DeltaRsStore, lakehouse: Lakehou
     with pytest.raises(TableError, match=r"gold.hours") as caught:
         store.upsert(HOURS, Change(rows({("a", 1): 2})), Commit("flow/1", 1))
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize("most_rows", [0, 1_000])
+def test_a_large_sketch_is_in_a_file_once(
+    store: DeltaRsStore, lakehouse: Lakehouse, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not again as the least and the greatest value of its column, whoever writes the file."""
+    monkeypatch.setattr(rewriting, "MOST_ROWS", most_rows)
+    for batch in range(2):
+        store.upsert(HOURS, Change(rows({("a", 1): batch}, LARGE)), Commit("flow/1", batch))
+    (path,) = lakehouse.delta(HOURS).file_uris()
+    assert LARGE <= Path(path).stat().st_size < 1.1 * LARGE

@@ -14,6 +14,10 @@ import pyarrow.parquet as pq
 from tidemark.contract.store import DataFile, Directory
 from tidemark.contract.table import Table
 
+# Writers that record the least and the greatest value of each column shorten them to this: a file with one large sketch
+# would have it three times.
+STATISTICS_BYTES = 64
+
 
 class TableFile:
     """A new file of rows of one table, whose name contains `label`. It is begun with the first rows."""

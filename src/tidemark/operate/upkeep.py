@@ -23,6 +23,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from tidemark.contract.files import STATISTICS_BYTES
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
@@ -41,7 +42,9 @@ from tidemark.stream import lock
 APPEND_FILE_BYTES = 32 << 20
 # With fewer small files than this, a compaction costs more than it saves.
 MOST_SMALL_FILES = 8
-_WRITER = WriterProperties(compression="ZSTD", compression_level=3)
+_WRITER = WriterProperties(
+    compression="ZSTD", compression_level=3, statistics_truncate_length=STATISTICS_BYTES
+)
 _COMMIT = CommitProperties(max_commit_retries=100)
 _ATTEMPTS = 5
 

@@ -23,7 +23,7 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from tidemark.contract.files import TableFile
+from tidemark.contract.files import STATISTICS_BYTES, TableFile
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import CHECKPOINTS, Change, Table
@@ -46,7 +46,9 @@ UPKEEP_PROPERTIES = {
     "delta.enableExpiredLogCleanup": "false",
     **CHECKPOINTS,
 }
-_WRITER = WriterProperties(compression="ZSTD", compression_level=1)
+_WRITER = WriterProperties(
+    compression="ZSTD", compression_level=1, statistics_truncate_length=STATISTICS_BYTES
+)
 _ATTEMPTS = 5
 _FULL = "No space left on device"
 

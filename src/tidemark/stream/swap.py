@@ -23,6 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
+from tidemark.contract.files import STATISTICS_BYTES
 from tidemark.errors import TableError
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
@@ -32,7 +33,9 @@ from tidemark.stream.crash import crash_point
 from tidemark.stream.table_state import TableState, record_states
 
 WRITER = "tidemark/swap"
-_WRITER_PROPERTIES = WriterProperties(compression="ZSTD", compression_level=3)
+_WRITER_PROPERTIES = WriterProperties(
+    compression="ZSTD", compression_level=3, statistics_truncate_length=STATISTICS_BYTES
+)
 _ATTEMPTS = 5
 
 
