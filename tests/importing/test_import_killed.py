@@ -85,13 +85,13 @@ def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
     tmp_path: Path,
     number: int,
 ) -> None:
-    content = numbered(600_000)
+    content = numbered(300_000)
     path = write(tmp_path / "access.log", content)
     admin = kafka.admin_client(settings.kafka)
     process = tidemark(path)
     while not any(kafka.end_offsets(settings.kafka, settings.kafka.topic, admin=admin).values()):
         assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+        time.sleep(0.01)
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130, err

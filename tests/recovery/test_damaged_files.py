@@ -272,14 +272,6 @@ def test_an_empty_data_file_is_found_before_anything_is_written(
     assert versions(settings) == before
 
 
-def repair(settings: Settings, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tidemark", "repair"],
-        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
-        capture_output=True, text=True, timeout=280, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.slow
 def test_repair_brings_lost_entries_of_every_table_back(
     settings: Settings, spark: SparkSession, pairs: list[Pair]
@@ -292,13 +284,12 @@ def test_repair_brings_lost_entries_of_every_table_back(
     ):
         _lost_entry(settings, table, how)
     truncate(_log("gold/pages")(settings), 40)
-    killed = repair(settings, "repair:between")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed(settings, "repair:between", "repair")
     with pytest.raises(TableError, match=r"repair of .* was interrupted"):
         run_pipeline(settings, once=True)
-    done = repair(settings)
-    assert done.returncode == 0, done.stderr
-    assert "made again from Kafka" in done.stdout
+    messages: list[str] = []
+    repair_tables(settings, messages.append)
+    assert "made again from Kafka" in "\n".join(messages)
     assert_equal(settings, recount(pairs))
 
 
