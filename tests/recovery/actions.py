@@ -166,10 +166,13 @@ def fork(world: KafkaWorld) -> str:
 
 
 def mask(world: KafkaWorld) -> str:
-    """A second home applies a stricter privacy mode to its history: every figure stays."""
+    """A second home applies a stricter privacy mode to its history: every figure stays. Kafka's records, which both
+    homes share, are deleted, so they must be in the first home, and its savepoints can no longer catch up."""
+    shared.catch_up(world)
     if not (there := _forked(world)):
         return "no savepoint"
     shared.compare(there)
+    shared.delete_savepoints(world)
     there.others = {**world.others, "privacy": {"mode": "masked"}}
     shared.declare(there)
     there.engine.rebuild(there, "all")

@@ -14,7 +14,7 @@ from tests.recovery.actions import play_actions
 from tests.recovery.file_engine import PART_RECORDS, FileEngine, sites_of
 from tests.recovery.killing import HISTORY_POINTS, traffic
 from tests.recovery.world import Action, Say, World, play
-from tidemark.operate.savepoints import delete, savepoints
+from tidemark.operate.savepoints import savepoints
 from tidemark.settings import Settings
 
 READING_POINTS = (
@@ -64,8 +64,7 @@ def kill_restore(world: World) -> str:
 def kill_forget(world: World) -> str:
     """It has deleted nothing, or all; the next one deletes all."""
     address = world.chance.choice(world.sent)[1].split()[0].decode()
-    for each in savepoints(world.settings):
-        delete(world.settings, each.name)
+    shared.delete_savepoints(world)
     killed = _kill(world, f"{world.chance.choice(SWAP_POINTS)}@1", "forget", address)
     return f"{killed}; {shared.forget(world, address)}"
 

@@ -277,13 +277,17 @@ def restore(world: World) -> str:
     return name
 
 
+def delete_savepoints(world: World) -> None:
+    for each in savepoints(world.settings):
+        delete(world.settings, each.name)
+
+
 def forget(world: World, address: str = "") -> str:
     """All lines of an address, also in what is counted: savepoints would bring them back, and figures of days keep
     them until a rebuild."""
     catch_up(world)
     address = address or world.chance.choice(world.sent)[1].split()[0].decode()
-    for each in savepoints(world.settings):
-        delete(world.settings, each.name)
+    delete_savepoints(world)
     remedied(world, lambda: world.engine.forget(world, address))
     world.engine.rebuild(world, "all")
     whole = re.compile(rb"(?<![\w.:])" + re.escape(address.encode()) + rb"(?![\w.:])")
