@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Of rows that the pages share.
+# Memory for the rows that the pages share.
 ROWS_BYTES = 96_000_000
 INVENTORY = "quality/tables"
 PROGRESS = "quality/progress"

@@ -374,10 +374,7 @@ def test_requests_and_their_lines_open_and_close_by_the_keyboard_alone(
 ) -> None:
     browser.get(f"{site}/errors?range=all")
     assert drawn(browser, PAGES["errors"])
-    tab_to(browser, "Data")
-    keys(browser, Keys.ENTER)
-    assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
-    select_row(browser)
+    select_row_of_data(browser)
     assert drawn(browser, "3xx"), text(browser)
     tab_to(browser, "2xx")
     keys(browser, Keys.ENTER)
@@ -398,6 +395,14 @@ def select_row(browser: webdriver.Chrome) -> None:
     assert wait(lambda: browser.execute_script("return document.activeElement.matches('td')"))
     keys(browser, Keys.ARROW_DOWN)
     webdriver.ActionChains(browser).key_down(Keys.SHIFT).send_keys(" ").key_up(Keys.SHIFT).perform()
+
+
+def select_row_of_data(browser: webdriver.Chrome) -> None:
+    """Opens the data of the page's first chart, and selects a row, by the keyboard."""
+    tab_to(browser, "Data")
+    keys(browser, Keys.ENTER)
+    assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
+    select_row(browser)
 
 
 def pass_to(browser: webdriver.Chrome, site: str, page: str) -> None:
@@ -542,10 +547,7 @@ def test_ten_questions_are_answered_by_the_keyboard_alone(browser: webdriver.Chr
 
     # What was behind the busiest hours?
     open_page(browser, "Overview", "Overview", PAGES[""])
-    tab_to(browser, "Data")
-    keys(browser, Keys.ENTER)
-    assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
-    select_row(browser)
+    select_row_of_data(browser)
     assert drawn(browser, "Show requests"), text(browser)
     tab_to(browser, "Show requests")
     keys(browser, Keys.ENTER)

@@ -21,12 +21,12 @@ from tidemark.engine.intervals import Sweep, changed, micros, near, session_ids,
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "source", "medium", "campaign", "referrer_host")
-# What decides between pageviews of the same time, NULLs first. OF_ENTRY follows from it, and from the line's host.
 # The columns of requests from which pageviews become sessions.
 VIEW_COLUMNS = (
     "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview",
     "channel", "source", "utm_medium", "utm_campaign", "referrer_host",
 )  # fmt: skip
+# These decide between pageviews of the same time, NULLs first. OF_ENTRY follows from them, and from the line's host.
 CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
 _INTERVAL = (
     "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *CONTENT, *OF_VISITOR,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DAY = 86_400
-# Of a union beside its hashes: its label and two objects.
+# A union's label and objects take about this much beside its hashes.
 _UNION_BYTES = 500
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
 Group = tuple[Any, ...]

@@ -39,7 +39,7 @@ def announce(home: Home) -> None:
     new = [
         rendered(
             Note(
-                now + timedelta(microseconds=number),  # of one time there is one note
+                now + timedelta(microseconds=number),  # notes of one cause and site have distinct times
                 site=goals[name].site if name in goals else "",
                 cause=SETTINGS,
                 about=f"{About.GOAL} {name}",

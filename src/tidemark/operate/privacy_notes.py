@@ -40,7 +40,7 @@ def note_recounted_days(home: Home) -> None:
         return
     known = {note.about for note in notes.listed(home.store)}
     new = [
-        # Of one time there is one note.
+        # Notes of one cause and site have distinct times.
         rendered(Note(at + timedelta(microseconds=number), cause=IMPORT, about=f"{About.DAY} {day}"))
         for number, (day, at) in enumerate(days.items())
     ]

@@ -180,7 +180,7 @@ def complete(home: Home, changed: Sequence[Changed]) -> None:
 
 
 def _completed(note: Note, details: str, number: int) -> Note:
-    # Rows changed now, not when the work began. Of one time there is one note.
+    # Rows changed now, not when the work began. Notes of one cause and site have distinct times.
     now = datetime.now(UTC) - timedelta(microseconds=number)
     return rendered(replace(note, note="", time=now, state=State.APPLIED, details=details))
 
