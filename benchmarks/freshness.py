@@ -55,7 +55,14 @@ class Load:
 
     def run(self) -> None:
         producer = Producer(
-            {**kafka.client_config(self.settings.kafka), "linger.ms": 5, "compression.type": "lz4"}
+            {
+                **kafka.client_config(self.settings.kafka),
+                "linger.ms": 5,
+                "compression.type": "lz4",
+                # A minute of lines at the highest rate: a broker that pauses must not end the load.
+                "queue.buffering.max.messages": 2_000_000,
+                "queue.buffering.max.kbytes": 1 << 20,
+            }
         )
         with self.log.open("rb") as lines:
             self.begun = time.time()

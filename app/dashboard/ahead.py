@@ -4,7 +4,6 @@ month of twenty million requests the latter takes a second or two, and days that
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 import threading
 from contextlib import suppress
@@ -19,6 +18,7 @@ from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
+from tidemark.priority import give_way
 
 from . import panels
 from .data import shared_unions
@@ -50,8 +50,7 @@ def _begun(_reader: Reader, label: str) -> threading.Thread:
 
 
 def _unite(reader: Reader, unions: UnionCache) -> None:
-    with suppress(OSError):  # only Linux takes threads for processes
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    give_way(_NICE)
     with suppress(ReadError):  # the panels say so
         unite(reader, unions)
 

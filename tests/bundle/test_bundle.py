@@ -143,6 +143,7 @@ def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
         "src/tidemark/api",
         "src/tidemark/errors.py",
         "src/tidemark/figures",
+        "src/tidemark/priority.py",
         "src/tidemark/settings",
     ]
     assert "include" not in sync

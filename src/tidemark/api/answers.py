@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.access.asking import Asking
@@ -33,6 +31,7 @@ from tidemark.figures.rows import Direct
 from tidemark.figures.spec import LIMIT
 from tidemark.figures.text import csv
 from tidemark.figures.unions import UnionCache
+from tidemark.priority import give_way
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +117,7 @@ class Answers:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.limits.at_once, "answers", initializer=_give_way)
+        return ThreadPoolExecutor(self.limits.at_once, "answers", initializer=partial(give_way, _NICE))
 
     async def answer(self, asking: Asking, name: str, values: Values) -> Answer:
         """The answer to a question in the texts of its parameters.
@@ -258,9 +257,3 @@ def _key(right: Right, wanted: Question, limit: int) -> str:
 def _size(answer: Answer) -> int:
     # The objects of the JSON, the table and its CSV take about as much as five times the text.
     return 6 * len(answer.text)
-
-
-def _give_way() -> None:
-    """Lets the pipeline and the pages go first."""
-    with suppress(OSError):  # only Linux takes threads for processes
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,12 +24,15 @@ from tidemark.engine.distributed import distributed
 from tidemark.engine.work import Work
 from tidemark.home import Home
 from tidemark.machine import spare_threads, validation_threads
+from tidemark.priority import give_way
 from tidemark.stream.commits import Committer, Recipe
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.sources import Source
 
 # A batch of a flow that may wait leaves cores to one that may not, unless it has more rows: then work has piled up.
 _SPARING_ROWS = 600_000
+# By how much the threads of its commits lower their priority.
+_NICE = 10
 log = logging.getLogger("tidemark.stream")
 
 
@@ -87,7 +90,9 @@ class BatchWriter:
         self.flow = flow
         self._home = home
         self._committer = Committer(flow, home)
-        self._spare = ThreadPoolExecutor(spare_threads(), thread_name_prefix=f"{flow.name}-spare")
+        self._spare = ThreadPoolExecutor(
+            spare_threads(), thread_name_prefix=f"{flow.name}-spare", initializer=partial(give_way, _NICE)
+        )
         self._validators = ThreadPoolExecutor(
             validation_threads(), thread_name_prefix=f"{flow.name}-validate"
         )
