@@ -32,6 +32,7 @@ from benchmarks import (
     overload,
     stages,
     start,
+    synced,
     year,
 )
 from benchmarks.figures import Figure
@@ -101,6 +102,11 @@ BENCHMARKS = {
         quick={"lines": 100_000, "rounds": 1, "runs": 1, "viewers": 3, "seconds": 10, "ranges": ("24h",)},
         full={"lines": 20_000_000, "rounds": 3, "runs": 5, "seconds": 60},
     ),
+    "synced": Benchmark(
+        synced.measure,
+        {"rate": 1_000, "seconds": 75, "warm_up": 25, "runs": 3},
+        quick={"seconds": 10, "warm_up": 8, "runs": 1},
+    ),
     "growth": Benchmark(
         growth.measure, {"lines": 2_000_000}, quick={"lines": 100_000}, full={"lines": 20_000_000}
     ),
@@ -128,8 +134,9 @@ BENCHMARKS = {
     ),
 }
 
-# About a cluster, an example, a limit of memory, and a year: not about the speed of the pipeline on one machine.
-ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch", "year")
+# About a cluster, an example, a limit of memory, a decision, and a year: not about the speed of the pipeline on one
+# machine.
+ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch", "synced", "year")
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from tidemark.traffic.stream import Traffic, blocks
 
 Beside = Callable[[Settings], AbstractContextManager[None]]
 EVERY_SECONDS = 0.1
+TIDEMARK = [sys.executable, "-m", "tidemark"]
 # Until the pipeline runs; lines of as many more seconds than needed are made.
 _START_SECONDS = 20
 
@@ -217,7 +218,7 @@ def started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[byte
     """A command of tidemark in a separate process, which ends with the context."""
     options = ["--home", str(settings.home)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
+        [*TIDEMARK, command[0], *options, *command[1:]],
         stdout=subprocess.DEVNULL,
         env=os.environ | settings.environment(),
     )
