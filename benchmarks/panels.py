@@ -69,10 +69,9 @@ def _tell(label: str, home: str, page: str, *filters: str) -> None:
 
 def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
     """Seconds by panel."""
-    import streamlit
     from streamlit.testing.v1 import AppTest
 
-    from app.dashboard.data import shared_kept
+    from app.dashboard.data import shared_kept, shared_results
 
     def script(page: str, home: str, filters: list[str]) -> None:
         import importlib
@@ -89,8 +88,8 @@ def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
     test = AppTest.from_function(
         script, default_timeout=120, kwargs={"page": page, "home": home, "filters": list(filters)}
     )
-    streamlit.cache_data.clear()  # of the previous page
-    shared_kept().clear()
+    for store in (shared_kept(), shared_results()):
+        store.clear()  # of the previous page
     with _panel_times() as panels:
         test.run()
     assert not test.exception, test.exception

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Memory for the rows that the pages share.
+# Memory for the rows that the pages share, and for what they compute from them.
 ROWS_BYTES = 96_000_000
+RESULTS_BYTES = 96_000_000
 INVENTORY = "quality/tables"
 PROGRESS = "quality/progress"
 # Tables that are committed with every batch of lines; all others follow.
@@ -97,33 +99,22 @@ def rows_of(reader: Reader) -> Direct:
     return Direct(keeping, shared_unions())
 
 
-def remembered(
-    reader: Reader,
-    tables: Sequence[str],
-    key: str,
-    make: Callable[[Direct], T],
-    *,
-    large: bool = False,
-) -> T:
-    """The result of `make`, cached under the key until one of the tables has another version. A `large` result, which
-    nobody may change, is not copied; only the last two are kept, for a minute."""
+@st.cache_resource(show_spinner=False)
+def shared_results() -> Recent[bytes]:
+    """The one store of results of this process, each pickled: its size is known, and a panel may change its copy."""
+    return Recent(RESULTS_BYTES)
+
+
+def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Direct], T]) -> T:
+    """A copy of the result of `make`, which is kept for all viewers until one of the tables has another version."""
     versions = _versions(reader, tables)
-    result: T = (_large if large else _copied)(reader, reader.label, key, versions, make)
+    kept = shared_results().made(
+        (reader.label, key, versions),
+        lambda: pickle.dumps(make(rows_of(reader)), pickle.HIGHEST_PROTOCOL),
+        len,
+    )
+    result: T = pickle.loads(kept)
     return result
-
-
-def _produced(
-    _reader: Reader,
-    label: str,
-    key: str,
-    versions: tuple[Version | None, ...],
-    _make: Callable[[Direct], Any],
-) -> Any:
-    return _make(rows_of(_reader))
-
-
-_copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_produced)
-_large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_produced)
 
 
 # The pipeline changes properties only when it starts, so they are not read for every new version.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from app.dashboard import data, pulse
 from app.dashboard.pulse import Pulse
@@ -17,6 +21,7 @@ from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.recent import Recent
 from tidemark.figures.right import Right
+from tidemark.figures.rows import Direct
 
 NOW = datetime.now(UTC)
 TRAFFIC = "gold/traffic"
@@ -109,6 +114,40 @@ def test_rows_are_kept_for_all_viewers_until_their_table_changes(tmp_path: Path)
     tables.write_gold(tmp_path, [Request(NOW, "v"), Request(NOW, "w")])
     assert data.rows_of(reader)(wanted)["requests"].item() == 2
     assert reads == [TRAFFIC, TRAFFIC]
+
+
+def test_results_are_kept_until_their_table_changes_and_every_panel_has_a_copy(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
+    reader, wanted = DeltaReader(tmp_path), query(TRAFFIC, {"requests": total("requests")})
+    made: list[int] = []
+
+    def result() -> pd.DataFrame:
+        def make(rows: Direct) -> pd.DataFrame:
+            made.append(int(rows(wanted)["requests"].item()))
+            return rows(wanted)
+
+        return data.remembered(reader, [TRAFFIC], "requests", make)
+
+    result()["requests"] = 7
+    assert result()["requests"].item() == 1 and made == [1]
+    tables.write_gold(tmp_path, [Request(NOW, "v"), Request(NOW, "w")])
+    assert result()["requests"].item() == 2 and made == [1, 2]
+
+
+def test_a_value_is_made_once_for_all_that_ask_for_it() -> None:
+    cache: Recent[str] = Recent(bytes=50)
+    made: list[str] = []
+
+    def make() -> str:
+        time.sleep(0.05)
+        made.append("value")
+        return "value"
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(cache.made, "key", make, len) for _ in range(4)]
+    assert [each.result() for each in asked] == ["value"] * 4 and made == ["value"]
+    assert cache.made("long", lambda: "a longer value", len, 10) == "a longer value"
+    assert cache.get("long") is None and cache.get("key") == "value"
 
 
 def test_what_is_remembered_is_bounded_by_its_bytes() -> None:

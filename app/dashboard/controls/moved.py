@@ -75,7 +75,7 @@ def _body(look: Look, *, metric: str, selection: Selection, period: Selection) -
         explained = data.remembered(
             look.reader,
             TABLES,
-            f"moved {chosen} {selection} {period}",
+            f"moved {chosen} {selection} {period} {declared}",
             lambda rows: explain.explain(rows, chosen, selection, period, declared),
         )
     draw(look, explained, "what-moved", SHOWN, rows=14)

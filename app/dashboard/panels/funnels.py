@@ -68,9 +68,7 @@ def _sql_lost(look: Look) -> str:
 def _funnel(look: Look, selection: Selection, definition: Definition) -> Funnel:
     """The funnel, which two panels share."""
     key = f"walks of a funnel {selection} {definition}"
-    return data.remembered(
-        look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, definition), large=True
-    )
+    return data.remembered(look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, definition))
 
 
 def _counted(look: Look, selection: Selection, definition: Definition) -> pd.DataFrame:

@@ -31,12 +31,8 @@ class Keeping(Through):
 
     def arrow(self, q: Query) -> pa.Table:
         key = (self.label, repr(q), self.versions(self.reader, list(q.tables())))
-        rows = self.kept.get(key)
-        if rows is None:
-            rows = self.reader.arrow(q)
-            if rows.nbytes <= self.kept.bytes // _PART:
-                self.kept.put(key, rows, rows.nbytes)
-        return rows
+        most = self.kept.bytes // _PART
+        return self.kept.made(key, lambda: self.reader.arrow(q), lambda rows: rows.nbytes, most)
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         self.versions(self.reader, list(q.tables()))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
@@ -18,6 +20,8 @@ class Recent(Generic[T]):
     _entries: OrderedDict[Any, tuple[T, int]] = field(default_factory=OrderedDict)
     _size: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    # One for each key whose value is being made.
+    _making: MutableMapping[Any, threading.Lock] = field(default_factory=WeakValueDictionary)
 
     def get(self, key: Any) -> T | None:
         with self._lock:
@@ -37,6 +41,22 @@ class Recent(Generic[T]):
             self._size += size
             while self._size > self.bytes:
                 self._size -= self._entries.popitem(last=False)[1][1]
+
+    def made(
+        self, key: Any, make: Callable[[], T], size_of: Callable[[T], int], most: int | None = None
+    ) -> T:
+        """The value under a key. If there is none, one thread makes it while others that ask for it wait; it is
+        remembered unless its size is more than `most` bytes."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            value = self.get(key)
+            if value is None:
+                value = make()
+                size = size_of(value)
+                if most is None or size <= most:
+                    self.put(key, value, size)
+            return value
 
     def items(self) -> list[tuple[Any, T]]:
         """All keys with their values, the one that was not used for longest first."""
