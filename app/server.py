@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
+from streamlit.components.v2 import manifest_scanner
 from streamlit.starlette import App
 
 from tidemark.access.door import Door
@@ -46,10 +47,11 @@ async def pulse(request: Request) -> Response:
 
 
 def load() -> None:
-    """Imports what the pages need."""
+    """Imports what the pages need, and reads what the first one shows."""
     from dashboard import ahead
 
     ahead.load()
+    ahead.read_first_page()
     import tidemark.api.http  # noqa: F401
 
 
@@ -59,6 +61,9 @@ async def loading(app: App) -> AsyncIterator[None]:
     Thread(target=load, daemon=True, name="load").start()
     yield
 
+
+# Components of the pages are declared in code. Streamlit would look through all installed packages for others.
+manifest_scanner.scan_component_manifests = lambda max_workers=None: []
 
 door = Door.of()
 api = Api(door)

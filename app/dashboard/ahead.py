@@ -1,5 +1,6 @@
-"""Prepares the pages before somebody opens one: loads their libraries, and unites the visitors of past days. For a
-month of twenty million requests the latter takes a second or two, and days that are over hardly change."""
+"""Prepares the pages before somebody opens one: loads their libraries, reads the first page's figures, and unites the
+visitors of past days. For a month of twenty million requests the latter takes a second or two, and days that are over
+hardly change."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import streamlit as st
 
+from tidemark.figures import overview
 from tidemark.figures.extents import extents, of_site
 from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
 from tidemark.figures.permitted import Permitted
@@ -20,19 +22,29 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
 from tidemark.priority import give_way
 
-from . import panels
-from .data import shared_unions
+from . import clock, data, panels
+from .filters import Filters
+from .panel import Look
 
 DAYS = timedelta(days=31)
 _NICE = 10
 
 
 def load() -> None:
-    """Imports the pages, and what they import only when they are drawn."""
+    """Imports the pages, and what the first of them imports only when it is drawn."""
     for module in pkgutil.iter_modules(panels.__path__, f"{panels.__name__}."):
         importlib.import_module(module.name)
-    for name in ("deltalake", "pyarrow.compute", "altair"):
+    for name in ("deltalake", "pyarrow.compute"):
         importlib.import_module(name)
+
+
+def read_first_page() -> None:
+    """Reads the figures of the first page, which are remembered. Does nothing in a warehouse."""
+    reader = data.shared_reader()
+    if reader.root:
+        with suppress(ReadError):  # the panels say so
+            look = Look(reader, Filters(), clock.now(), "ahead")
+            overview.changes(look.rows, look.selection(), look.extent, look.now)
 
 
 def begin(reader: Reader) -> None:
@@ -44,13 +56,14 @@ def begin(reader: Reader) -> None:
 
 @st.cache_resource(show_spinner=False)
 def _begun(_reader: Reader, label: str) -> threading.Thread:
-    thread = threading.Thread(target=_unite, args=(_reader, shared_unions()), daemon=True, name="ahead")
+    thread = threading.Thread(target=_unite, args=(_reader, data.shared_unions()), daemon=True, name="ahead")
     thread.start()
     return thread
 
 
 def _unite(reader: Reader, unions: UnionCache) -> None:
     give_way(_NICE)
+    importlib.import_module("altair")  # some pages do when they are drawn
     with suppress(ReadError):  # the panels say so
         unite(reader, unions)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tidemark.figures.zones import Shifts
+if TYPE_CHECKING:
+    from tidemark.figures.zones import Shifts
 
 Operator = Literal[
     "=",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import urllib.request
-from http.client import UNAUTHORIZED
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.error import HTTPError
 
 from tidemark.access.declared import LOGIN, Login, access
 from tidemark.access.door import ADDRESS, HOSTS, require_login
@@ -91,6 +89,10 @@ def url(settings: Settings) -> str:
 
 def is_healthy(settings: Settings) -> bool:
     """Whether the home's dashboard answers."""
+    # The dashboard starts without them.
+    import urllib.request
+    from urllib.error import HTTPError
+
     address = url(settings)
     if not address:
         return False
@@ -98,7 +100,7 @@ def is_healthy(settings: Settings) -> bool:
         with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as answer:
             return bool(answer.status == 200)
     except HTTPError as error:
-        return error.code == UNAUTHORIZED
+        return error.code == HTTPStatus.UNAUTHORIZED
     except OSError:
         return False
 
