@@ -20,7 +20,7 @@ from tidemark.figures.measures import (
     has,
     measured,
 )
-from tidemark.figures.query import Where, count, count_true, distinct_values, prefix
+from tidemark.figures.query import Where, count, count_true, distinct_values, prefix, query
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 
@@ -96,6 +96,8 @@ def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd
     """Forged bots by where they come from: columns `bot_name`, `network`, `as_org`, `requests`, `addresses` (distinct
     ones); most requests first."""
     by = ["bot_name", "network", "as_org"]
+    if _knows_of_no_forged(rows, selection):
+        return pd.DataFrame(columns=pd.Index([*by, "requests", "addresses"]))
     return measured(
         rows,
         selection,
@@ -107,6 +109,17 @@ def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd
         order_by=["-requests", *by],
         limit=limit,
     )
+
+
+def _knows_of_no_forged(rows: Rows, selection: Selection) -> bool:
+    """Whether gold.bots has the selection, and no forged bot in it."""
+    if not has(rows, BOTS, selection):
+        return False
+    identities = rows(query(BOTS.table, ["bot_verified"], BOTS.where(selection), group_by=["bot_verified"]))[
+        "bot_verified"
+    ]
+    # Rows of before the column was added have none until the table is filled.
+    return not (identities.isna() | (identities == FORGED)).any()
 
 
 def read_by(
