@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -137,13 +138,21 @@ def measure(
 ) -> list[Figure]:
     """Seconds of `rounds` of clicks on all pages in each of the `ranges`, of `runs` fresh pages and starts of the
     server; cores over `seconds` without a viewer, with one and with `viewers`; memory. The lakehouse of so many `lines`
-    is made at `home`, or measured again if it is there."""
+    is made at `home`, or measured again if it is there. Each figure is printed as soon as it is measured."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = _filled(Path(home or directory) / "home", lines)
-        figures = [*_starts(settings, runs), *_dashboard(settings, rounds, runs, viewers, seconds, ranges)]
         app = Path(directory) / "reference.py"
         app.write_text(REFERENCE, encoding="utf-8")
-        return [*figures, *_reference(app, rounds, runs, seconds)]
+        figures = []
+        for figure in chain(
+            _starts(settings, runs),
+            _one_viewer(settings, rounds, runs, seconds, ranges),
+            _many_viewers(settings, viewers, seconds),
+            _reference(app, rounds, runs, seconds),
+        ):
+            print(f"  {figure.name}: {figure.median:.2f}", flush=True)
+            figures.append(figure)
+        return figures
 
 
 def _filled(home: Path, lines: int) -> Settings:
@@ -170,7 +179,7 @@ def _import(settings: Settings, lines: int, *, start: int, seconds: int, visitor
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _starts(settings: Settings, runs: int) -> list[Figure]:
+def _starts(settings: Settings, runs: int) -> Iterator[Figure]:
     """Seconds from the start of a server until a page has its first number."""
     seconds = []
     for _ in range(runs):
@@ -180,17 +189,17 @@ def _starts(settings: Settings, runs: int) -> list[Figure]:
                 _wait(lambda: dashboard.is_healthy(settings))
                 first, _ = _opened(browser, dashboard.url(settings), "overview")
                 seconds.append(browser.execute_script("return performance.timeOrigin") / 1000 + first - begun)
-    return [Figure("server start to first number, s", seconds)]
+    yield Figure("server start to first number, s", seconds)
 
 
-def _dashboard(
-    settings: Settings, rounds: int, runs: int, viewers: int, seconds: int, ranges: Sequence[str]
-) -> list[Figure]:
+def _one_viewer(
+    settings: Settings, rounds: int, runs: int, seconds: int, ranges: Sequence[str]
+) -> Iterator[Figure]:
     with started(settings, "dashboard") as server, _browser() as browser:
         _wait(lambda: dashboard.is_healthy(settings))
         url = dashboard.url(settings)
         process = psutil.Process(server.pid)
-        figures = [Figure("no viewer, cores", [_cores(process, seconds)])]
+        yield Figure("no viewer, cores", [_cores(process, seconds)])
         clicks, fresh = Seen(), Seen()
         for number in range(rounds):
             for reach in ranges:
@@ -199,17 +208,20 @@ def _dashboard(
                     times = _clicked(browser, path, module)
                     print(f"  {reach} {path} {number}: {times[0]:.2f} {times[1]:.2f} s", flush=True)
                     clicks.add(times)
-        figures += clicks.figures("click")
+        yield from clicks.figures("click")
         for _ in range(runs):
             fresh.add(_opened(browser, f"{url}/", "overview"))
-        figures += fresh.figures("fresh page")
-        figures.append(Figure("resident memory after these, MiB", [_resident(process)]))
+        yield from fresh.figures("fresh page")
+        yield Figure("resident memory after these, MiB", [_resident(process)])
         for path, module in (("/live", "live"), ("/", "overview")):
             _opened(browser, f"{url}{path}", module)
-            figures.append(Figure(f"a viewer of {module}, cores", [_cores(process, seconds)]))
+            yield Figure(f"a viewer of {module}, cores", [_cores(process, seconds)])
         browser.minimize_window()
         assert browser.execute_script("return document.visibilityState") == "hidden", "the tab is not hidden"
-        figures.append(Figure("a hidden tab, cores", [_cores(process, seconds)]))
+        yield Figure("a hidden tab, cores", [_cores(process, seconds)])
+
+
+def _many_viewers(settings: Settings, viewers: int, seconds: int) -> Iterator[Figure]:
     with started(settings, "dashboard") as server, _browser() as browser:
         _wait(lambda: dashboard.is_healthy(settings))
         url = dashboard.url(settings)
@@ -220,19 +232,18 @@ def _dashboard(
                 _watching(browser)
             _opened(browser, f"{url}/", "overview")
         time.sleep(5)
-        figures.append(Figure(f"{viewers} viewers of overview, cores", [_cores(process, seconds)]))
+        yield Figure(f"{viewers} viewers of overview, cores", [_cores(process, seconds)])
         among = Seen()
         for path, module in list(PAGES.items())[1:]:
             among.add(_clicked(browser, path, module))
         for handle in browser.window_handles:
             browser.switch_to.window(handle)
             assert browser.execute_script("return document.visibilityState") == "visible"
-        figures += among.figures(f"click among {viewers} viewers")
-        figures.append(Figure(f"resident memory with {viewers} viewers, MiB", [_resident(process)]))
-    return figures
+        yield from among.figures(f"click among {viewers} viewers")
+        yield Figure(f"resident memory with {viewers} viewers, MiB", [_resident(process)])
 
 
-def _reference(app: Path, rounds: int, runs: int, seconds: int) -> list[Figure]:
+def _reference(app: Path, rounds: int, runs: int, seconds: int) -> Iterator[Figure]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -265,13 +276,11 @@ def _reference(app: Path, rounds: int, runs: int, seconds: int) -> list[Figure]:
             finally:
                 server.terminate()
                 server.wait(20)
-    return [
-        Figure(f"{label}: server start to first number, s", starts),
-        *clicks.figures(f"{label}: click"),
-        *fresh.figures(f"{label}: fresh page"),
-        Figure(f"{label}: a viewer, cores", [cores]),
-        Figure(f"{label}: resident memory, MiB", [resident]),
-    ]
+    yield Figure(f"{label}: server start to first number, s", starts)
+    yield from clicks.figures(f"{label}: click")
+    yield from fresh.figures(f"{label}: fresh page")
+    yield Figure(f"{label}: a viewer, cores", [cores])
+    yield Figure(f"{label}: resident memory, MiB", [resident])
 
 
 @contextmanager

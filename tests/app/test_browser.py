@@ -468,6 +468,33 @@ def test_new_rows_show_without_a_reload(browser: webdriver.Chrome, own: tuple[Pa
     browser.execute_script("delete document.visibilityState")
     assert wait(lambda: metric(browser, "Visitors, last 5 minutes") == "3", 20), text(browser)
 
+    def refuse(line: bytes) -> None:
+        tables.write(home, "silver/rejected", [tables.rejected(0, datetime.now(UTC), line, "bad_status")])
+
+    refuse(b"first line")
+    [rows] = (home / "tables/silver/rejected").glob("*.parquet")
+    rows.unlink()
+    os.mkfifo(rows)  # reading it waits for a writer
+    browser.get(f"{url}/live")
+    assert wait(lambda: "Reading the tables" in below_heading(browser, "live-rejected_panel")), text(browser)
+    assert metric(browser, "Visitors, last 5 minutes") == "3"
+    refuse(b"second line")
+    rows.open("wb").close()
+    assert wait(lambda: "second line" in cells(browser)), text(browser)
+    assert "Reading" not in below_heading(browser, "live-rejected_panel")
+
+
+def below_heading(browser: webdriver.Chrome, panel: str) -> str:
+    """What the style shows at the end of a panel, if it can be seen."""
+    return str(
+        browser.execute_script(
+            """const panel = document.querySelector(`[class*="st-key-panel-${arguments[0]}"]`);
+               const style = panel && getComputedStyle(panel, '::after');
+               return style && style.opacity > 0.5 && style.content""",
+            panel,
+        )
+    )
+
 
 def test_an_archive_is_pointed_out_with_a_way_to_it(browser: webdriver.Chrome, own: tuple[Path, str]) -> None:
     home, url = own
