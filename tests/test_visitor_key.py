@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.fixtures.home import HOMES, unpack
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
@@ -128,7 +128,7 @@ def test_a_home_of_before_adopts_its_key_and_misses_a_lost_one(
     with pytest.raises(TableError, match="is missing"):
         run_here(spark, settings)
     # A rebuild that is killed must not make the new key the one of the old tables.
-    killed = subprocess.run(
+    killed = processes.run(
         [sys.executable, "-m", "tidemark", "rebuild", "all", "--new-visitor-key"],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": "rebuild:staging@1"},
         capture_output=True, text=True, timeout=120,

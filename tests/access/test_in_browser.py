@@ -16,6 +16,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
+from tests import processes
 from tests.access.conftest import PASSWORD
 from tests.app import scene
 from tests.app.test_browser import browser, drawn, pytestmark, text, wait  # noqa: F401
@@ -37,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
     Door(home).people.add("ana", "viewer", (SHOP,), PASSWORD)
     environment = {**os.environ, "TIDEMARK_DASHBOARD_PORT": "0", "TIDEMARK_ACCESS_LOGIN": "password"}
     command = [sys.executable, "-m", "tidemark", "--home", str(home), "dashboard"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = processes.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     settings = Settings.of(home=home)
     try:
         assert wait_until(lambda: dashboard.is_healthy(settings), timeout=60, interval=0.2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import processes
 from tidemark.cli import COMMANDS, tidemark
 
 # Every command whose module is part of this installation.
@@ -16,7 +17,7 @@ PRESENT = [name for name, module in COMMANDS.items() if importlib.util.find_spec
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("tidemark")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return processes.run(command, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("command", PRESENT)

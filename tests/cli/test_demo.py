@@ -14,6 +14,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
+from tests import processes
 from tests.processes import in_background
 from tidemark.cli.demo import run_demo
 from tidemark.cli.demo_settings import declare
@@ -72,7 +73,7 @@ def test_a_new_home_of_the_demo_declares_questions_about_its_own_pages(home: Set
 
 @pytest.mark.slow
 def test_a_demo_with_chaos_counts_exactly_stops_on_ctrl_c_and_resumes(home: Settings) -> None:
-    demo = subprocess.Popen(
+    demo = processes.Popen(
         [
             sys.executable,
             "-m",
@@ -127,7 +128,7 @@ def all_run(home: Settings) -> bool:
 
 def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     """Runs a demo until silver.requests has more lines, stops it, and returns how many there are."""
-    demo = subprocess.Popen(
+    demo = processes.Popen(
         [sys.executable, "-m", "tidemark", "demo", "--home", str(home.home), "--rate", "200"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

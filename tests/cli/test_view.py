@@ -19,6 +19,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+from tests import processes
 from tests.parse.infer_cases import CASES, requests
 from tidemark.cli import tidemark
 from tidemark.cli import view as command
@@ -85,7 +86,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
 
 def start(environment: dict[str, str], *arguments: str | Path, **more: Any) -> subprocess.Popen[bytes]:
     call = [str(Path(sys.executable).with_name("tidemark")), "view", *map(str, arguments)]
-    return subprocess.Popen(
+    return processes.Popen(
         call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True, **more
     )
 
@@ -155,7 +156,7 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
     browser.chmod(0o700)
     output = tmp_path / "output"
     with output.open("wb") as out:
-        shown = subprocess.Popen(
+        shown = processes.Popen(
             [sys.executable, "-m", "tidemark", "view", str(path)],
             stdout=out, stderr=subprocess.STDOUT, env={**environment, "BROWSER": str(browser)},
             start_new_session=True,

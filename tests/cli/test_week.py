@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests import processes
 from tests.pipeline.harness import produce
 from tidemark.cli.week import RECORD, Sent, load_week
 from tidemark.kafka import client as kafka
@@ -78,7 +78,7 @@ def test_a_load_that_is_killed_leaves_no_line_and_is_repeated(topic: Settings) -
         settings = topic.changed(topic=f"{topic.kafka.topic}-{attempt}")
         admin = kafka.admin_client(settings.kafka)
         environment = {**os.environ, **settings.environment()}
-        loading = subprocess.Popen([sys.executable, "-c", LOADING], env=environment)
+        loading = processes.Popen([sys.executable, "-c", LOADING], env=environment)
 
         while not end(settings, committed=False, admin=admin) and loading.poll() is None:
             time.sleep(0.01)

@@ -19,6 +19,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
+from tests import processes
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
 from tests.pipeline.recount import recount
@@ -69,7 +70,7 @@ def received(settings: Settings) -> int:
 
 
 def command(settings: Settings, *arguments: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-m", "tidemark", *arguments],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
         capture_output=True, text=True, timeout=300, check=False,

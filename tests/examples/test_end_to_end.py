@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import processes
 from tidemark.local.process import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 
 def start(name: str, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return processes.Popen(
         [sys.executable, "-m", f"examples.{name}", *options],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests import processes
 from tidemark.importing.file_import import Report
 from tidemark.importing.importer import Options
 from tidemark.importing.objects import ObjectOptions, import_objects
@@ -93,7 +94,7 @@ def tidemark(settings: Settings) -> Callable[..., subprocess.Popen[bytes]]:
             "TIDEMARK_TOPIC": settings.kafka.topic,
         }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, **more}
-        return subprocess.Popen(command, **pipes)  # type: ignore[call-overload,no-any-return]
+        return processes.Popen(command, **pipes)  # type: ignore[call-overload,no-any-return]
 
     return start
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import processes
 from tidemark.settings import Settings
 
 TOKEN = "planted-token"
@@ -49,7 +50,7 @@ class Endpoint:
 
 def command(settings: Settings, **more: str) -> subprocess.Popen[str]:
     environment = {**os.environ, **settings.environment(), "TIDEMARK_INGEST_PORT": "0", **more}
-    return subprocess.Popen(
+    return processes.Popen(
         [str(Path(sys.executable).with_name("tidemark")), "ingest"],
         stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip

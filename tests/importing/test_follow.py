@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests import processes
 from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
@@ -357,7 +358,7 @@ def test_a_file_that_may_not_be_read_is_named_and_imported_once_it_may_be(
         write(place / "1.log", numbered(3))
         command = [sys.executable, "-c", _AS_NOBODY, "import", str(place / "*.log"), "--follow"]
         environment = {**os.environ, **settings.changed(home=place / "home").environment()}
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        process = processes.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             until(lambda: len(lines()) == 3)
             path = write(place / ".later", numbered(3, start=10))

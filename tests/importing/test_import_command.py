@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
@@ -71,7 +72,7 @@ def test_without_a_broker_it_says_how_to_start_one(
     environment |= {"TIDEMARK_HOME": str(home.home), "TIDEMARK_BROKER_PORT": "1"}
     started = time.monotonic()
     command = [str(Path(sys.executable).with_name("tidemark")), "import", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+    done = processes.run(command, env=environment, capture_output=True, timeout=60)
     assert done.returncode == 1
     assert b"tidemark broker start" in done.stderr and done.stderr.count(b"\n") == 1
     assert time.monotonic() - started < 10

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import processes
 from tests.importing.bucket import Bucket, text
 from tests.parse.infer_cases import CASES, requests
 from tidemark.cli import tidemark
@@ -84,7 +84,7 @@ def test_a_view_of_objects(bucket: Bucket, numbered: Numbered, tmp_path: Path) -
     bucket.put("cdn/notes.txt", b"this is no log line\n")
     command = [sys.executable, "-m", "tidemark", "view", "--json", f"{bucket.url}cdn/"]
     options = ["--endpoint", bucket.server.url, "--where", "[01]*.gz"]
-    done = subprocess.run(
+    done = processes.run(
         [*command, *options],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,

@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests import processes
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local import broker
 from tidemark.local.process import process_mark, wait_until
@@ -181,7 +182,7 @@ def test_the_address_in_the_settings_wins(home: Settings) -> None:
 
 
 def tidemark(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-m", "tidemark", *arguments],
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tidemark.cli.demo import run_demo
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local import dashboard
@@ -20,7 +21,7 @@ from tidemark.settings import Settings
 
 
 def command(settings: Settings, port: int = 0) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return processes.Popen(
         [sys.executable, "-m", "tidemark", "dashboard", "--home", str(settings.home)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -31,12 +32,12 @@ def command(settings: Settings, port: int = 0) -> subprocess.Popen[str]:
 
 def test_two_homes_serve_dashboards_on_free_ports_until_stopped(home: Settings, tmp_path: Path) -> None:
     homes = [home, home.changed(home=tmp_path / "other")]
-    processes = [command(one) for one in homes]
+    started = [command(one) for one in homes]
     try:
         assert wait_until(lambda: all(dashboard.is_healthy(one) for one in homes), timeout=60, interval=0.2)
         assert len({dashboard.url(one) for one in homes}) == 2
     finally:
-        for process in processes:
+        for process in started:
             process.terminate()
             process.communicate(timeout=10)
     assert [dashboard.url(one) for one in homes] == ["", ""]
@@ -81,7 +82,7 @@ def test_a_header_counts_from_its_proxy_alone_whatever_a_client_says_it_forwards
 
 def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make_one(home: Settings) -> None:
     more = {**os.environ, "TIDEMARK_DASHBOARD_PORT": "0", "TIDEMARK_DASHBOARD_ADDRESS": "0.0.0.0"}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", "dashboard", "--home", str(home.home)],
         capture_output=True, text=True, env=more, timeout=60,
     )  # fmt: skip

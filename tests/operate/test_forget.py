@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
@@ -195,7 +195,7 @@ def test_beside_a_running_pipeline(
 def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, point: str) -> None:
     settings = home_with_rows
     before = {table: keys(settings, table) for table in TABLES[:3]}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", "forget", "--address", address],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=120,

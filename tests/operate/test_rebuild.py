@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from silver import requests
+from tests import processes
 from tests.operate.alerts.targets import http_endpoint
 from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import (
@@ -186,7 +187,7 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
         await_running(settings, process)
         before = await_note(settings, r"Goal product is new: (\d+) conversions")
         assert before == conversions(settings) > 0
-        sender = subprocess.Popen(
+        sender = processes.Popen(
             [sys.executable, "-c", _SENDER, str(settings.kafka.topic), settings.kafka.bootstrap_servers],
             stdin=subprocess.PIPE,
         )
@@ -377,7 +378,7 @@ def killed_rebuild(settings: Settings, point: str, table: str = "all") -> None:
 
 def killed(settings: Settings, point: str, *python: str) -> None:
     """Runs Python with these arguments until it kills itself at the point."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *python],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=300,

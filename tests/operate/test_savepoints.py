@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.operate.test_upkeep import maintained
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
@@ -128,7 +128,7 @@ def test_a_killed_creation_leaves_no_savepoint(saved: Settings, point: str) -> N
 
 
 def killed(settings: Settings, point: str, *command: str) -> bool:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", *command],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=120,

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from silver.requests import validation
+from tests import processes
 from tidemark.errors import PlatformError
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.visitor import fingerprint, make_visitor_key, visitor_id, visitor_key
@@ -65,12 +66,12 @@ def test_threads_and_processes_that_start_together_agree(home: Settings) -> None
         "visitor.make_visitor_key(home); print(visitor.visitor_key(home).hex())"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", program, str(home.home)], **pipes)  # type: ignore[call-overload]
+    started = [
+        processes.Popen([sys.executable, "-c", program, str(home.home)], **pipes)  # type: ignore[call-overload]
         for _ in range(3)
     ]
     with ThreadPoolExecutor(8) as pool:
-        from_processes = list(pool.map(lambda process: process.communicate()[0].strip(), processes))
+        from_processes = list(pool.map(lambda process: process.communicate()[0].strip(), started))
         from_threads = list(pool.map(lambda _: new_key(home).hex(), range(40)))
     assert len({*from_processes, *from_threads}) == 1
 

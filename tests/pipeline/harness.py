@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.conftest import QUICK_JVM
 from tests.pipeline.compare import assert_table
 from tests.pipeline.recount import Delivery, Expected
@@ -96,7 +97,7 @@ def run_process(
     settings: Settings, *, crash_at: str = "", once: bool = True, **environment: str
 ) -> subprocess.Popen[str]:
     """The real command in a process of its own, with more variables of the `environment`."""
-    return subprocess.Popen(
+    return processes.Popen(
         [sys.executable, "-m", "tidemark", "run", *(["--once"] if once else [])],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at, **environment},
         stdout=subprocess.PIPE,

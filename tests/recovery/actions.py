@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from tests import processes
 from tests.pipeline.harness import fresh, produce, rows, run_process
 from tests.recovery import world as shared
 from tests.recovery.clock import SteppingClock
@@ -264,7 +265,7 @@ def kill_rebuild(world: KafkaWorld) -> str:
     point = f"{world.chance.choice(HISTORY_POINTS)}@1"
     call = [sys.executable, "-m", "tidemark", "rebuild", "silver.requests"]
     environment = {**os.environ, **world.settings.environment(), "TIDEMARK_CRASH_AT": point}
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    done = processes.run(call, env=environment, capture_output=True, text=True, check=False, timeout=240)
     if done.returncode != -signal.SIGKILL:
         _assert_explained(done.stderr, done.returncode)
     return f"{point}: status {done.returncode}"
@@ -308,7 +309,7 @@ def kill_import(world: KafkaWorld) -> str:
     path = world.new_file(2_000)
     call = [sys.executable, "-m", "tidemark", "import", str(path), "--site", world.files[path][0]]
     environment = {**os.environ, **world.settings.environment()}
-    process = subprocess.Popen(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = processes.Popen(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     delay = world.chance.uniform(0.5, 3)
     try:
         process.wait(delay)

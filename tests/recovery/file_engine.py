@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests import processes
 from tests.recovery.world import World
 from tidemark.contract.table import Table
 from tidemark.engine.tasks import load
@@ -46,7 +47,7 @@ from tidemark.service.beside import Beside
 from tidemark.service.files import FileRun, headers_of, records_of
 from tidemark.settings import Settings
 from tidemark.settings import load as load_settings
-from tidemark.stream import crash, inventory, lock, schema_check
+from tidemark.stream import inventory, lock, schema_check
 from tidemark.stream.following import catch_up, followers_of
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.schema_check import require_fitting
@@ -69,7 +70,7 @@ class FileEngine:
         self.behind = False
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
+        self._process = processes.Popen(
             [sys.executable, "-m", __name__],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
@@ -341,7 +342,7 @@ def _forked(call: Mapping[str, Any]) -> tuple[int, str]:
 
 def _result(call: Mapping[str, Any]) -> dict[str, str]:
     if not call["moment"].startswith("after:"):
-        crash._WANTED, _, crash._NTH = call["moment"].partition("@")
+        os.environ["TIDEMARK_CRASH_AT"] = call["moment"]
     settings = load_settings({}, call["environment"])
     try:
         return {"text": str(_COMMANDS[call["command"]](settings, *call["arguments"]))}

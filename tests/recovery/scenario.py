@@ -23,6 +23,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
+from tests import processes
 from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import assert_equal, fresh
 from tests.pipeline.recount import recount
@@ -236,7 +237,7 @@ class _Stage:
             time.sleep(1)
 
     def _start_import(self, path: Path, site: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return processes.Popen(
             [sys.executable, "-m", "tidemark", "import", str(path), "--site", site],
             env={**os.environ, **self._settings.environment()},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.clock import SteppingClock
@@ -139,7 +139,7 @@ def addresses(settings: Settings) -> list[object]:
 
 
 def forget_address(settings: Settings, address: object) -> None:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", "forget", f"--address={address}"],
         env={**os.environ, **settings.environment()}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from confluent_kafka import TopicPartition
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import newest, truncate
@@ -294,7 +294,7 @@ def test_repair_brings_lost_entries_of_every_table_back(
 
 
 def killed(settings: Settings, crash_at: str, *command: str) -> None:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", *command],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
         capture_output=True, text=True, timeout=280, check=False,

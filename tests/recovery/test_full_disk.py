@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import fill, make_room, small_disk
@@ -77,7 +78,7 @@ def test_a_first_start_on_a_full_disk_is_one_error_and_a_later_one_goes_on(
         call = [sys.executable, "-m", "tidemark", *command.format(log=log).split()]
 
         def started() -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
+            return processes.run(
                 call, env=environment, capture_output=True, text=True, timeout=120, check=False
             )
 

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline import walked
 from tests.pipeline.harness import fresh, produce, run_process
 from tests.recovery.killing import (
@@ -102,7 +103,7 @@ def test_generator_dashboard_and_java_are_killed(
 
     def start(*command: str) -> subprocess.Popen[bytes]:
         call = [sys.executable, "-m", "tidemark", *command]
-        return subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+        return processes.Popen(call, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def sent() -> int:
         return sum(kafka.end_offsets(settings.kafka, settings.kafka.topic).values())

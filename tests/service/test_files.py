@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.pipeline.harness import fresh, rows, run_here
 from tests.recovery.killing import traffic
 from tidemark.contract.quality_tables import ACCOUNTS
@@ -113,7 +114,7 @@ POINTS = (
 
 
 def view(path: Path, cache: Path, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-m", "tidemark", "view", "--json", str(path)],
         env={**os.environ, "XDG_CACHE_HOME": str(cache), "TIDEMARK_CRASH_AT": crash_at, "TIDEMARK_VISITOR_KEY": KEY},
         capture_output=True,

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from tests import processes
 from tidemark.errors import HomeBusyError, PlatformError
 from tidemark.settings import Settings
 from tidemark.stream import lock as gate
@@ -29,7 +30,7 @@ def hold(home: Settings) -> Iterator[Hold]:
     )
 
     def start(lock: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+        process = processes.Popen(
             [sys.executable, "-c", program, lock, str(home.home)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip

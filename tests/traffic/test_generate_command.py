@@ -15,6 +15,7 @@ from threading import Event
 
 import pytest
 
+from tests import processes
 from tidemark.traffic.schedule import paced
 from tidemark.traffic.stream import Block
 
@@ -23,7 +24,7 @@ FIXED = ["--seed", "3", "--start-time", "2026-05-17T08:30:00", "--rate", "100", 
 
 
 def generate(*options: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *map(str, options)], capture_output=True, timeout=60, check=False)
+    return processes.run([*COMMAND, *map(str, options)], capture_output=True, timeout=60, check=False)
 
 
 def test_a_file_a_compressed_file_and_standard_output_hold_the_same_lines(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
 def test_a_signal_stops_it_cleanly_after_whole_lines(tmp_path: Path, number: int) -> None:
     log, truth = tmp_path / "a.log", tmp_path / "truth.json"
     options = [*FIXED, "-o", str(log), "--truth", str(truth)]
-    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
+    with processes.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
         deadline = time.monotonic() + 30
         while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -93,10 +94,10 @@ def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -
     pipe, truth = tmp_path / "pipe", tmp_path / "truth.json"
     os.mkfifo(pipe)
     options = [*FIXED, "--seconds", "20", "-o", str(pipe), "--truth", str(truth)]
-    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
+    with processes.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
         assert pipe.read_bytes() == generate(*FIXED, "--seconds", "20", "-o", "-").stdout
         assert running.wait(30) == 0
-    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
+    with processes.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
         time.sleep(3)
         os.kill(running.pid, signal.SIGINT)
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
+from tests import processes
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, generate
@@ -79,7 +80,7 @@ def test_all_lines_arrive_once_and_unchanged(broker: Settings) -> None:
     noise = ("--late", 0.1, "--malformed", 0.05, "--site", "shop", "--visitors", 500)
     call, environment = command(broker, "generated-all", *map(str, options + noise))
     began = time.monotonic()
-    done = subprocess.run(call, env=environment, capture_output=True, timeout=120, check=False)
+    done = processes.run(call, env=environment, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began >= 0.98, "a minute at sixty times the speed takes a second"
     traffic = Traffic(
@@ -93,7 +94,7 @@ def test_all_lines_arrive_once_and_unchanged(broker: Settings) -> None:
 def test_live_traffic_keeps_its_rate_and_its_truth_until_stopped(broker: Settings, tmp_path: Path) -> None:
     truth = tmp_path / "truth.json"
     call, environment = command(broker, "generated-live", "--rate", "200", "--truth", truth)
-    with subprocess.Popen(call, env=environment, stderr=subprocess.PIPE) as running:
+    with processes.Popen(call, env=environment, stderr=subprocess.PIPE) as running:
         deadline = time.monotonic() + 60
         while (
             sum(kafka.end_offsets(broker.kafka, "generated-live").values()) < 600

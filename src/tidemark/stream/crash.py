@@ -10,11 +10,11 @@ import itertools
 import os
 import signal
 
-_WANTED, _, _NTH = os.environ.get("TIDEMARK_CRASH_AT", "").partition("@")
 _passes = itertools.count(1)
 
 
 def crash_point(name: str) -> None:
     """Kills the process if the environment names this point."""
-    if _WANTED and name == _WANTED and next(_passes) == int(_NTH or 1):
+    wanted, _, nth = os.environ.get("TIDEMARK_CRASH_AT", "").partition("@")
+    if name == wanted and next(_passes) == int(nth or 1):
         os.kill(os.getpid(), signal.SIGKILL)

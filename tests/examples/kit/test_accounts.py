@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from examples.kit import run
 from examples.kit.job import Job, Sources
 from examples.kit.load import Event, as_json, send
 from examples.kit.results import Results, once
+from tests import processes
 from tests.examples.kit.test_run import COUNTS, counting_job, counts, done, produce
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS
 from tidemark.contract.store import Commit
@@ -107,7 +107,7 @@ def test_a_killed_job_accounts_for_each_record_once(spark: SparkSession, home: S
     produce_bad(job, home, b"{broken", b"{", b"")
     # After the tables, and after the accounts of the same batch.
     for point in ("before-ledger", "before-checkpoint"):
-        killed = subprocess.run(
+        killed = processes.run(
             [sys.executable, "-c", _RUN, job.name, str(home.home), home.kafka.bootstrap_servers],
             env={**os.environ, "TIDEMARK_CRASH_AT": f"{job.name}.counts:{point}"},
             check=False,

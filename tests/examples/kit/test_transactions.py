@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import uuid
 
@@ -12,6 +11,7 @@ import pytest
 
 from examples.kit.results import Results
 from examples.kit.transactions import Record, Transactions
+from tests import processes
 from tidemark.contract.store import Commit
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
@@ -65,7 +65,7 @@ def test_a_killed_writer_leaves_nothing_and_holds_nobody_up(
 ) -> None:
     out, states = topics
     Transactions(broker.kafka, states).commit(Commit("q/1", 0), [Record(out, b"k", b"kept")], {b"ann": b"1"})
-    killed = subprocess.run(
+    killed = processes.run(
         [sys.executable, "-c", KILLED, str(broker.home), broker.kafka.bootstrap_servers, out, states],
         timeout=60, check=False, env={**os.environ},
     )  # fmt: skip

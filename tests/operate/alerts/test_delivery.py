@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import processes
 from tests.operate.alerts.scene import NOON, Line, Scene
 from tests.operate.alerts.targets import Endpoint, Mailbox, http_endpoint, smtp_server
 from tidemark.cli import tidemark
@@ -62,7 +63,7 @@ def fired(home: Settings, *to: str) -> Scene:
 
 def deliver(scene: Scene, **environment: str) -> subprocess.CompletedProcess[str]:
     """One round of deliveries in a process of its own."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", DELIVER], input=pickle.dumps(scene.settings), capture_output=True,
         env={**os.environ, **environment},
     )  # fmt: skip

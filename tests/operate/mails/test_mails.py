@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ from email.message import Message
 import pytest
 from click.testing import CliRunner
 
+from tests import processes
 from tests.app import lakehouse
 from tests.operate.alerts.targets import Endpoint, Mailbox, http_endpoint, smtp_server
 from tidemark.cli import tidemark
@@ -133,7 +133,7 @@ def test_a_kill_between_sending_and_recording_sends_again_and_says_so(
     base: Settings, endpoint: Endpoint
 ) -> None:
     settings = declaring(base, "killed", DAILY, endpoint.url)
-    killed = subprocess.run(
+    killed = processes.run(
         [sys.executable, "-c", LOOK], input=pickle.dumps(settings), capture_output=True,
         env={**os.environ, "TIDEMARK_CRASH_AT": "reports:sent"},
     )  # fmt: skip

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import processes
 from tests.operate.quality.rows import BAD, good, rows
 from tidemark import cli
 from tidemark.contract.quality_tables import RESULTS
@@ -273,7 +273,7 @@ def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
 
 
 def test_the_command_says_what_holds_and_writes_the_docs_without_java(scene: Scene) -> None:
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "tidemark", "quality", "--home", str(scene.settings.home)],
         env={**os.environ, "JDK_JAVA_OPTIONS": "--no-java-starts-with-this"}, capture_output=True, text=True,
     )  # fmt: skip
