@@ -6,14 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures import bots
-from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
 from tidemark.figures.text import clipped, number, percent, shown
 
 from ..charts.timechart import bin_words, stacked
-from ..controls import actions, compared, moved
+from ..controls import compared, moved
 from ..controls.actions import Whole, is_filter
-from ..controls.grid import bar_column, count_column, grid, grid_with_actions, percent_column
+from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
@@ -149,25 +148,8 @@ def who_panel(look: Look) -> None:
         "errors": count_column("Failed"),
         "disallowed": count_column("Forbidden", meaning("disallowed")),
     }
-    picked = grid(table, "bots", settings, rows=8, select=True)
-    if picked is not None:
-        name = rows["bot_name"][picked]
-        _actions(look, name, rows["bot_kind"][picked], rows["bot_verified"][picked])
+    grid_with_actions(table, "bots", settings, identity.of_bots(rows), selection, rows=8, where=BOT)
     return None
-
-
-def _actions(look: Look, name: str, kind: str, verified: str) -> None:
-    """A bot has no filter of its own, so its kind and identity filter, and its requests open by its name."""
-    view = actions.Requests(
-        look.selection(HOUR).having(is_filter("bot_verified", verified)), (Where("bot_name", "=", name),)
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        actions.requests_button(view, "bot-requests", "Show its requests", icon=None)
-        for label, key, field, value in (
-            ("Filter its kind", "bot-kind", "bot_kind", kind),
-            (f"Filter {verified or 'not verifiable'}", "bot-verified", "bot_verified", verified),
-        ):
-            st.button(label, key=key, on_click=actions.add_filter, args=(is_filter(field, value),))
 
 
 @panel(

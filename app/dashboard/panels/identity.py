@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from tidemark.figures import bots
 from tidemark.figures.query import Where
+from tidemark.figures.selection import Filter
 from tidemark.figures.text import clipped, shown
 
-from ..controls import actions
 from ..controls.actions import is_filter
-from ..controls.grid import bar_column, count_column, grid, percent_column
+from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..filters import HOUR
 from ..kinds import kind_name
 from ..panel import SELDOM, Look, meaning, nothing, panel
@@ -19,6 +20,7 @@ BOTS = "gold/bots"
 LISTED = 300
 NAME_SHOWN = 120
 FORGED = (Where("bot_verified", "=", bots.FORGED),)
+FORBIDDEN = (Where("disallowed", "=", True),)
 
 
 @panel(
@@ -47,14 +49,11 @@ def pretenders_panel(look: Look) -> None:
         "network": text("Network", help=meaning("network")),
         "as_org": text("Organisation"),
     }
-    picked = grid(table, "pretenders", columns, rows=8, select=True)
-    if picked is not None:
-        row = rows.iloc[picked]
-        where = (*FORGED, Where("bot_name", "=", row["bot_name"]))
-        kept = selection.having(is_filter("network", row["network"]), is_filter("as_org", row["as_org"]))
-        actions.requests_button(
-            actions.Requests(kept, where), "pretender-requests", "Show these requests", icon=None
-        )
+    filters = [
+        tuple(is_filter(str(field), value) for field, value in row.items())
+        for row in rows[["bot_name", "network", "as_org"]].assign(bot_verified=bots.FORGED).to_dict("records")
+    ]
+    grid_with_actions(table, "pretenders", columns, filters, selection, rows=8)
     return None
 
 
@@ -63,10 +62,11 @@ def pretenders_panel(look: Look) -> None:
     BOTS,
     every=SELDOM,
     help="Requests that the site's robots.txt forbids to the bot: the setting robots of a site names the file.",
-    requests=(Where("disallowed", "=", True),),
+    requests=FORBIDDEN,
 )
 def robots_panel(look: Look) -> None:
-    rows = bots.bots(look.rows, look.selection(HOUR))
+    selection = look.selection(HOUR)
+    rows = bots.bots(look.rows, selection)
     rows = rows[rows["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED)
     if rows.empty:
         return nothing("No bot asked for what robots.txt forbids, or no site names its robots.txt.")
@@ -83,5 +83,12 @@ def robots_panel(look: Look) -> None:
         "robots_txt": count_column("Read robots.txt"),
         "bot_verified": text("Identity", help=meaning("verified")),
     }
-    grid(table.reset_index(drop=True), "robots", columns, rows=9)
+    shown_table = table.reset_index(drop=True)
+    grid_with_actions(shown_table, "robots", columns, of_bots(rows), selection, rows=9, where=FORBIDDEN)
     return None
+
+
+def of_bots(rows: pd.DataFrame) -> list[tuple[Filter, ...]]:
+    """The filters of each row of bots: its name and identity."""
+    names = zip(rows["bot_name"], rows["bot_verified"], strict=True)
+    return [(is_filter("bot_name", name), is_filter("bot_verified", verified)) for name, verified in names]
