@@ -23,8 +23,8 @@ from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
-# Lines per second of the live traffic: few enough that charts still show the week beside it.
-RATE = 3.0
+# Lines per second of the live traffic: few enough that charts still show the week beside it, whose mean is 0.08.
+RATE = 0.5
 
 
 def run_demo(

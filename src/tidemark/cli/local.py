@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help="Lines per second of the live traffic; default: 3.",
+    help="Lines per second of the live traffic; default: 0.5.",
 )
 @click.option(
     "--chaos",
