@@ -68,7 +68,7 @@ def test_a_declared_funnel(chosen: Chosen) -> None:
         assert metrics(page)["Of the first"] == f"{last / first:.1%}"
         by = funnels.by(rows, selection, definition, result, "device")
         assert table(page, "value", "step1")["step1"].tolist() == by[0].tolist()
-        lost = funnels.lost(rows, selection, definition)[0].dropna()
+        lost = funnels.with_lost(rows, selection, definition)[1][0].dropna()
         assert listed(page, "funnels-lost_panel") == lost["path"].tolist()
 
 

@@ -68,7 +68,7 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
         assert len(result) > 1
     lost = run(home, walk_queries.lost(selection, definition, 5, root)).astype({"path": object})
     lost["path"] = lost["path"].where(lost["path"].notna(), None)
-    for step, each in enumerate(funnels.lost(rows, selection, definition, 5), 1):
+    for step, each in enumerate(funnels.with_lost(rows, selection, definition, 5)[1], 1):
         assert lost[lost["step"] == step][["path", "count"]].values.tolist() == each.values.tolist()
     assert set(lost["step"]) == {1, 2}
 

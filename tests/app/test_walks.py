@@ -249,7 +249,10 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
             if c and channel_of(walk, c[0]) == channel
         ]
         assert by_channel.loc[channel].tolist() == [sum(d > k for d in depths) for k in range(3)]
-    for step, lost in enumerate(funnels.lost(rows, selection, definition)):
+    again, every_lost = funnels.with_lost(rows, selection, definition)
+    assert again.counts == result.counts
+    assert funnels.by(rows, selection, definition, again, "channel").set_index("channel").equals(by_channel)
+    for step, lost in enumerate(every_lost):
         ends = Counter(
             next_page(walk, c) for walk, c in zip(generated, taken, strict=True) if len(c) == step + 1
         )

@@ -65,22 +65,31 @@ def _sql_lost(look: Look) -> str:
     return walk_queries.lost(look.selection(), definition, NEXT + 1, look.reader.root)
 
 
-def _funnel(look: Look, selection: Selection, definition: Definition) -> Funnel:
-    """The funnel, which two panels share."""
+def _with_lost(look: Look, selection: Selection, definition: Definition) -> tuple[Funnel, list[pd.DataFrame]]:
+    """The funnel and where the others went, which the panels share."""
     key = f"walks of a funnel {selection} {definition}"
-    return data.remembered(look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, definition))
+    return data.remembered(
+        look.reader, TABLES, key, lambda rows: funnels.with_lost(rows, selection, definition, NEXT + 1)
+    )
 
 
 def _counted(look: Look, selection: Selection, definition: Definition) -> pd.DataFrame:
     key = f"funnel {selection} {definition}"
     return data.remembered(
-        look.reader, TABLES, key, lambda rows: _funnel(look, selection, definition).table()
+        look.reader, TABLES, key, lambda rows: _with_lost(look, selection, definition)[0].table()
+    )
+
+
+def _counted_before(look: Look, period: Selection, definition: Definition) -> pd.DataFrame:
+    key = f"funnel {period} {definition}"
+    return data.remembered(
+        look.reader, TABLES, key, lambda rows: funnels.funnel(rows, period, definition).table()
     )
 
 
 def _counted_by(look: Look, selection: Selection, definition: Definition, label: str) -> pd.DataFrame:
     def make(rows: Direct) -> pd.DataFrame:
-        return funnels.by(rows, selection, definition, _funnel(look, selection, definition), label)
+        return funnels.by(rows, selection, definition, _with_lost(look, selection, definition)[0], label)
 
     return data.remembered(look.reader, TABLES, f"funnel {selection} {definition} {label}", make)
 
@@ -99,7 +108,7 @@ def steps_panel(look: Look) -> None:
             f"Nobody took the first step, {shown(definition.steps[0].pattern)}, in this range.", look
         )
     period = look.earlier(selection)
-    before = None if period is None else _counted(look, period, definition)
+    before = None if period is None else _counted_before(look, period, definition)
     _tiles(table, before, unit)
     period_words = period_text(look, selection)
     if period_words:
@@ -208,12 +217,7 @@ def by_panel(look: Look) -> None:
 @panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS, query=_sql_lost)
 def lost_panel(look: Look) -> None:
     selection, definition = look.selection(), funnelchoice.chosen(look.reader)
-    every = data.remembered(
-        look.reader,
-        TABLES,
-        f"lost {selection} {definition}",
-        lambda rows: funnels.lost(rows, selection, definition, NEXT + 1),
-    )
+    every = _with_lost(look, selection, definition)[1]
     names = [f"{k + 1}  {clipped(shown(step.name), 24)}" for k, step in enumerate(definition.steps[:-1])]
     chosen = st.segmented_control(
         "After step",

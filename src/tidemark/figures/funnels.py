@@ -65,13 +65,7 @@ class Funnel:
 def funnel(rows: Rows, selection: Selection, definition: Definition) -> Funnel:
     """The funnel of a selection. Raises NotKnownError by visitor over more than a day where visitors are known for a
     day only."""
-    if definition.visitor and definition.within > timedelta(days=1):
-        require_known(rows.reader, selection.site, "What visitors do over more than a day is")
-    all_walks = _walks(rows, selection, definition)
-    counted = _of_walks(all_walks, selection, definition)
-    begun = np.flatnonzero(counted.reached)
-    assert all_walks.owners is not None
-    return replace(counted, begun=all_walks.owners.take(begun), began=all_walks.time[counted.first[begun]])
+    return _of_walks(_walks(rows, selection, definition), selection, definition)
 
 
 def by(rows: Rows, selection: Selection, definition: Definition, counted: Funnel, label: str) -> pd.DataFrame:
@@ -87,13 +81,17 @@ def by(rows: Rows, selection: Selection, definition: Definition, counted: Funnel
     return counts.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)  # type: ignore[list-item]
 
 
-def lost(rows: Rows, selection: Selection, definition: Definition, limit: int = 10) -> list[pd.DataFrame]:
-    """Where those went who took a step but not the next one, for each step but the last: see `left_to`. By visitor, a
-    pageview counts that lies within the time of the first step."""
+def with_lost(
+    rows: Rows, selection: Selection, definition: Definition, limit: int = 10
+) -> tuple[Funnel, list[pd.DataFrame]]:
+    """The funnel, and where those went who took a step but not the next one, for each step but the last: see `left_to`.
+    By visitor, a pageview counts that lies within the time of the first step. Raises as `funnel`, whose reading is
+    shorter."""
     all_walks = _walks(rows, selection, definition, whole=True)
     counted = _of_walks(all_walks, selection, definition)
     within = definition.within if definition.visitor else None
-    return [left_to(all_walks, counted, step, limit, within) for step in range(len(definition.steps) - 1)]
+    steps = range(len(definition.steps) - 1)
+    return counted, [left_to(all_walks, counted, step, limit, within) for step in steps]
 
 
 def _walks(rows: Rows, selection: Selection, definition: Definition, *, whole: bool = False) -> Walks:
@@ -101,6 +99,8 @@ def _walks(rows: Rows, selection: Selection, definition: Definition, *, whole: b
     of the visitors whom the first step matches."""
     if not definition.visitor:
         return walks.of_sessions(rows, selection)
+    if definition.within > timedelta(days=1):
+        require_known(rows.reader, selection.site, "What visitors do over more than a day is")
     first = selection.end
     longer = selection if first is None else replace(selection, end=first + definition.within)
     patterns = [step.pattern for step in definition.steps]
@@ -110,10 +110,14 @@ def _walks(rows: Rows, selection: Selection, definition: Definition, *, whole: b
 
 
 def _of_walks(all_walks: Walks, selection: Selection, definition: Definition) -> Funnel:
-    if not definition.visitor:
-        return taken(all_walks, definition.steps)
-    end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
-    return taken(all_walks, definition.steps, definition.within, end)
+    if definition.visitor:
+        end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
+        counted = taken(all_walks, definition.steps, definition.within, end)
+    else:
+        counted = taken(all_walks, definition.steps)
+    begun = np.flatnonzero(counted.reached)
+    assert all_walks.owners is not None
+    return replace(counted, begun=all_walks.owners.take(begun), began=all_walks.time[counted.first[begun]])
 
 
 def taken(
