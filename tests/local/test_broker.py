@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,7 +18,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import processes
 from tidemark.errors import PlatformError, SettingError
-from tidemark.local import broker
+from tidemark.local import broker, broker_setup
+from tidemark.local.broker_setup import Node
+from tidemark.local.directories import prepare_home
+from tidemark.local.jars import cache_directory
 from tidemark.local.process import process_mark, wait_until
 from tidemark.local.records import write_record
 from tidemark.settings import Settings
@@ -34,6 +38,34 @@ def test_a_line_of_the_users_properties_that_sets_nothing_is_an_error(home: Sett
     own.write_text("# fewer threads\n  num.io.threads = 2\n\nnum.network.threads: 2\n")
     with pytest.raises(SettingError, match=r"line 4 of .*own\.properties sets nothing: 'num\.network"):
         broker.start(home.changed(broker_properties=str(own)))
+
+
+def test_kafka_formats_the_first_data_directory_and_its_copy_differs_in_ids_only(
+    home: Settings, tmp_path: Path
+) -> None:
+    libraries = cache_directory(home.java)
+    cache = tmp_path / "cache" / libraries.name
+    cache.mkdir(parents=True)
+    (cache / "broker").symlink_to(libraries / "broker")
+    data = []
+    for name in ("first", "second"):
+        each = home.changed(home=tmp_path / name, jvm_cache=tmp_path / "cache")
+        prepare_home(each)
+        broker_setup.prepare(each, [Node(1, 1, 2)])
+        data.append(each.home / "broker" / "data")
+    assert [sorted(file.name for file in each.iterdir()) for each in data] == [
+        ["bootstrap.checkpoint", "meta.properties"]
+    ] * 2
+    # Kafka writes the time into it.
+    checkpoints = [(each / "bootstrap.checkpoint").read_bytes() for each in data]
+    assert checkpoints[0] == checkpoints[1]
+    first, second = (
+        dict(re.findall(r"^([\w.]+)=(.+)$", (each / "meta.properties").read_text(), re.MULTILINE))
+        for each in data
+    )
+    assert first.keys() == second.keys()
+    assert {name for name in first if first[name] != second[name]} == {"cluster.id", "directory.id"}
+    assert [len(value) for value in first.values()] == [len(second[name]) for name in first]
 
 
 def create_topic(bootstrap: str, topic: str) -> None:

@@ -10,17 +10,20 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local import class_archive
-from tidemark.local.jars import broker_jars
+from tidemark.local.jars import broker_jars, cache_directory
 from tidemark.local.java import require_java
 from tidemark.settings import Settings
 from tidemark.settings.sections import BrokerSettings
 
 MESSAGE_BYTES = 16 * 1024 * 1024
+# The file of a formatted directory that differs between versions of Kafka only.
+_FORMAT = "bootstrap.checkpoint"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,12 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
     ]
     data = directory / "data"
     if not data.is_dir():
-        _format(launch, data, node, nodes, cluster)
+        formatted = cache_directory(settings.java) / _FORMAT
+        if formatted.exists():
+            _format_as_before(formatted, data, node, cluster)
+        else:
+            _format(launch, data, node, nodes, cluster)
+            _keep(data / _FORMAT, formatted)
     configuration = directory / "server.properties"
     configuration.touch(mode=0o600)
     configuration.chmod(0o600)  # `broker_properties` may contain secrets
@@ -120,14 +128,43 @@ def _cluster_id(data: Path) -> str:
         known = re.search(r"^cluster\.id=(.+)$", (data / "meta.properties").read_text("utf-8"), re.MULTILINE)
     except FileNotFoundError:
         known = None
+    return known[1] if known else _new_id()
+
+
+def _new_id() -> str:
     # A leading "x", because an id that starts with "-" looks like an option. Kafka requires 16 bytes in base 64.
-    return known[1] if known else "x" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+    return "x" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+
+
+def _format_as_before(formatted: Path, data: Path, node: Node, cluster: str) -> None:
+    """Formats a data directory without a JVM. `formatted` is the file with the versions of Kafka's features that this
+    version of Kafka wrote into another one."""
+    unfinished = _unfinished(data)
+    unfinished.mkdir()
+    shutil.copyfile(formatted, unfinished / _FORMAT)
+    identity = {"version": 1, "cluster.id": cluster, "node.id": node.number, "directory.id": _new_id()}
+    (unfinished / "meta.properties").write_text(_lines(identity), encoding="utf-8")
+    unfinished.rename(data)
+
+
+def _keep(written: Path, formatted: Path) -> None:
+    """Copies a file to the cache, whole or not at all. Without the copy, the next broker is formatted by Kafka, too."""
+    copy = formatted.with_name(f"{formatted.name}.{os.getpid()}")
+    with suppress(OSError):
+        shutil.copyfile(written, copy)
+        copy.replace(formatted)
+
+
+def _unfinished(data: Path) -> Path:
+    """The path of a directory that is renamed to `data` once it is formatted: `data` is either usable or absent."""
+    unfinished = data.with_name("data.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return unfinished
 
 
 def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cluster: str) -> None:
-    """Formats a temporary directory and renames it, so that a data directory is either usable or absent."""
-    unfinished = data.with_name("data.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    """Formats a data directory by Kafka's tool."""
+    unfinished = _unfinished(data)
     configuration = data.with_name("format.properties")
     configuration.write_text(_lines(properties(unfinished, node, nodes)), encoding="utf-8")
     done = subprocess.run(
