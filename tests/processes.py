@@ -33,9 +33,7 @@ _READ_AT_START = (
     "MALLOC_",
     "MIMALLOC_",
     "OMP_",
-    "PYSPARK_",
     "PYTHON",
-    "SPARK_",
 )
 _NAMES = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]  # type: ignore[attr-defined]
 # Options of Popen that a fork cannot have, with their defaults.
@@ -116,7 +114,7 @@ def _python_arguments(options: Mapping[str, Any]) -> list[str] | None:
     """The arguments of the command's interpreter; None if it needs one of its own."""
     if sys.platform != "linux" or any(options.get(name, value) != value for name, value in _OTHERS.items()):
         return None
-    if _of_start(_environment(options)) != _of_start(os.environ):
+    if _of_start(_environment(options)) != _AT_START:
         return None
     program, *arguments = map(os.fspath, options["args"])
     if program == str(Path(sys.executable).with_name("tidemark")):
@@ -133,18 +131,23 @@ def _of_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
 
 
+# A test may change them before the server starts.
+_AT_START = _of_start(os.environ)
+
+
 class _Server:
     """The process that forks, started with the first call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._connection, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        others = {name: value for name, value in os.environ.items() if not name.startswith(_READ_AT_START)}
         # OpenBLAS starts threads when it is imported. /proc shows a fork's arguments and environment where those of the
         # server are, which therefore take more room.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.fork_server", str(other.fileno()), "-" * 8_000],
             cwd=_ROOT,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "ROOM": "-" * 32_000},
+            env={**others, **_AT_START, "OPENBLAS_NUM_THREADS": "1", "ROOM": "-" * 32_000},
             stdin=subprocess.DEVNULL,
             pass_fds=[other.fileno()],
         )

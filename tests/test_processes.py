@@ -61,9 +61,11 @@ def test_signals_end_it() -> None:
         assert not psutil.pid_exists(process.pid)
 
 
-def test_what_an_interpreter_reads_at_its_start_gets_one_of_its_own() -> None:
+def test_what_an_interpreter_reads_at_its_start_gets_one_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys; print('pyspark' in sys.modules, sys.flags.utf8_mode)"
     own = processes.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONUTF8": "1"}, capture_output=True
     )
     assert own.stdout == b"False 1\n"
+    monkeypatch.setenv("PYTHONUTF8", "1")
+    assert processes.run([sys.executable, "-c", code], capture_output=True).stdout == b"False 1\n"
