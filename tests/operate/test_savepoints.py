@@ -112,6 +112,8 @@ def test_a_killed_restore_is_repeated(saved: Settings, spark: SparkSession, line
         if point != "restore:prepared@1":
             with pytest.raises(TableError, match="Repeat it"), lock.only_one(saved):
                 pass
+            with pytest.raises(TableError, match="Repeat it"):
+                delete(saved, "middle")
     restore(saved, "middle")
     assert_equal(saved, recount(lines[:1_000]))
     run_here(spark, saved)

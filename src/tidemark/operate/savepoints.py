@@ -158,10 +158,11 @@ def saved_tables(settings: Settings, name: str) -> Lakehouse:
 
 
 def delete(settings: Settings, name: str) -> None:
-    """Deletes a savepoint. Raises TableError if it does not exist."""
+    """Deletes a savepoint. Raises TableError if it does not exist, or the home is half restored from it."""
     place = _place(settings, name)
     _read(place / _RECORD)
     with lock.only_savepoint(settings):
+        lock.require_restored(settings, name)
         (place / _RECORD).unlink()
         _clear_unfinished(settings)
 

@@ -64,7 +64,7 @@ def at_rest(settings: Settings) -> Iterator[None]:
     """Held while the tables must not change: waits for running batches, and blocks new ones once it is held. New
     patient batches wait from the beginning."""
     with _held(settings, "patience"), _rest(settings):
-        _require_whole(settings)
+        require_restored(settings)
         Swap(settings).finish()
         yield
 
@@ -120,7 +120,7 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
                 f"another {name} is running on {settings.home}",
                 "Stop it first, or give this one another home with --home.",
             )
-        _require_whole(settings)
+        require_restored(settings)
         if settled:
             settle(settings)
         yield
@@ -166,10 +166,13 @@ def _only_operation(settings: Settings) -> Iterator[None]:
         yield
 
 
-def _require_whole(settings: Settings) -> None:
+def require_restored(settings: Settings, savepoint: str = "") -> None:
+    """Raises TableError if the restoring of a savepoint (empty: of any) into the home was interrupted."""
     mark = settings.home / RESTORING
     if mark.exists():
         name = mark.read_text(encoding="utf-8").strip()
+        if savepoint not in ("", name):
+            return
         raise TableError(
             f"the restoring of savepoint {name} into {settings.home} was interrupted",
             f"Repeat it: `tidemark savepoint restore {name}`, as before.",
