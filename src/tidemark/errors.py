@@ -7,6 +7,10 @@ import re
 
 # Numbers of OSError by which a disk, or a user's share of it, is full.
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# Numbers of a file system that cannot be written, or not by this user.
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+# How libraries say that the system gave them no memory, in errors that are no MemoryError.
+_NO_MEMORY = re.compile(r"(?i)cannot allocate memory|out of memory|can't (start|spawn)[a-z ]* thread")
 # How delta-rs marks the cause of what the line above says, and the colours in its text.
 _CAUSE, _COLOURS = "\u21b3", re.compile(r"\x1b\[[0-9;]*m")
 
@@ -65,6 +69,37 @@ def unwritable(problem: str, error: OSError, remedy: str) -> PlatformError:
     if error.errno in FULL:
         return PlatformError(f"{problem}: the disk is full", "Free space and start again.")
     return PlatformError(f"{problem}: {error.strerror}", remedy)
+
+
+def of_machine(error: BaseException) -> PlatformError | None:
+    """The error for an exception whose cause is the machine: a full disk, too little memory, a missing permission. None
+    for any other exception."""
+    if is_short_of_memory(error):
+        return short_of_memory(first_line(error))
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in FULL:
+        where = f"{error.filename}: " if error.filename else ""
+        return PlatformError(f"{where}the disk is full", "Free space and start again.")
+    if error.errno not in _REFUSED or not error.filename:
+        return None
+    return PlatformError(
+        f"{error.filename}: {error.strerror}",
+        "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
+    )
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether the system gave the process no memory, or no thread."""
+    return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
+
+
+def short_of_memory(what: str) -> PlatformError:
+    """The error for a lack of memory; `what` says which part of the program met it."""
+    return PlatformError(
+        f"too little memory: {what}",
+        "Free memory, or raise the limit of this process, and start again: nothing is lost.",
+    )
 
 
 class QualityError(TidemarkError):

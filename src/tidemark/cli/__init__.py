@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import logging
 import os
@@ -13,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidemark import __version__
-from tidemark.errors import FULL, PlatformError, TidemarkError
+from tidemark.errors import TidemarkError, of_machine
 from tidemark.local.directories import require_version
 from tidemark.settings import Settings, load
 
 if TYPE_CHECKING:
     from tidemark.privacy.door import Door
-
-# Errors of a file system that cannot be written, or not by this user.
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
@@ -139,18 +135,7 @@ def home_options(command: Any) -> Any:
 def main() -> None:
     """Entry point: one line per expected error, never a traceback."""
     try:
-        try:
-            tidemark.main(standalone_mode=False)
-        except OSError as error:
-            if error.errno in FULL:
-                where = f"{error.filename}: " if error.filename else ""
-                raise PlatformError(f"{where}the disk is full", "Free space and start again.") from error
-            if error.errno not in _REFUSED or not error.filename:
-                raise
-            raise PlatformError(
-                f"{error.filename}: {error.strerror}",
-                "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
-            ) from error
+        tidemark.main(standalone_mode=False)
     except TidemarkError as error:
         _show(error)
         sys.exit(error.exit_code)
@@ -165,7 +150,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except Exception:
+    except SystemExit:
+        raise
+    except BaseException as error:  # what Rust code cannot handle is no Exception
+        if lack := of_machine(error):
+            _show(lack)
+            sys.exit(lack.exit_code)
         lost = _java_ended()
         if lost is None:
             raise

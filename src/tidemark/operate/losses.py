@@ -92,32 +92,33 @@ def require_whole(home: Home, known: Collection[str] | None = None) -> None:
     if lakehouse.can.durable:
         return
     require_repaired(home.settings)
-    lost = losses(home, schema_check.known(home) if known is None else known)
+    # Anew each time: files of the log may be lost while the process runs. Opening a table takes milliseconds.
+    store = DeltaRsStore(lakehouse)
+    lost = losses(home, store, schema_check.known(home) if known is None else known)
     if lost:
         raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
-    reverted = [table.name for table in tables if lost_swap(lakehouse, table)]
+    reverted = [table.name for table in tables if lost_swap(lakehouse, store, table)]
     if reverted:
         raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", REPAIR)
-    if skips_rows(home):
+    if skips_rows(home, store):
         raise TableError(
             f"the log of {home.graph.accepted.name} has lost its newest entries, and flow activity would skip the next",
             REPAIR,
         )
     for table in tables:
-        missing = missing_files(lakehouse, table)
+        missing = missing_files(lakehouse, store, table)
         if missing:
             what = f"{len(missing)} of its files are missing or cut short, such as {missing[0]}"
             raise TableError(f"table {table.name} at {lakehouse.path(table)} has lost data: {what}", REPAIR)
 
 
-def losses(home: Home, known: Collection[str]) -> list[Loss]:
+def losses(home: Home, store: DeltaRsStore, known: Collection[str]) -> list[Loss]:
     """The tables that lack their newest batches. New upsert tables begin with the current last
     batch. Raises TableError for a table or a checkpoint that cannot be read."""
     # The committed numbers are read before the tables, because a pipeline may be running.
     first, done = _progress(REQUESTS, home.checkpoint(REQUESTS))
     second, derived = _progress(ACTIVITY, home.checkpoint(ACTIVITY))
     lakehouse, graph = home.lakehouse, home.graph
-    store = DeltaRsStore(lakehouse)
     lost: list[Loss] = []
 
     def look(table: Table, flow: str, writer: str, committed: int) -> None:
@@ -142,15 +143,13 @@ def losses(home: Home, known: Collection[str]) -> list[Loss]:
     return lost
 
 
-def lost_swap(lakehouse: Lakehouse, table: Table) -> bool:
+def lost_swap(lakehouse: Lakehouse, store: DeltaRsStore, table: Table) -> bool:
     """Whether the table lacks the last rebuild or forget that changed it."""
     noted = recorded(lakehouse, table.name).swap or 0
-    return noted > 0 and not (
-        lakehouse.exists(table) and DeltaRsStore(lakehouse).committed(table, swap.WRITER) >= noted
-    )
+    return noted > 0 and not (lakehouse.exists(table) and store.committed(table, swap.WRITER) >= noted)
 
 
-def skips_rows(home: Home) -> bool:
+def skips_rows(home: Home, store: DeltaRsStore) -> bool:
     """Whether the second flow's position is after the newest version of its source, which has lost some."""
     accepted, checkpoint = home.graph.accepted, home.checkpoint(ACTIVITY)
     if not home.lakehouse.exists(accepted):
@@ -162,16 +161,16 @@ def skips_rows(home: Home) -> bool:
     if not offset:
         return False
     passed = int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
-    return passed > DeltaRsStore(home.lakehouse).version(accepted)
+    return passed > store.version(accepted)
 
 
-def missing_files(lakehouse: Lakehouse, table: Table) -> list[str]:
+def missing_files(lakehouse: Lakehouse, store: DeltaRsStore, table: Table) -> list[str]:
     """Data files of the newest version that are missing, or differ in size from the log."""
     if not lakehouse.exists(table):
         return []
     directory = Path(lakehouse.path(table))
     try:
-        files = pa.table(DeltaTable(directory).get_add_actions(flatten=True))
+        files = pa.table(store.newest(table).get_add_actions(flatten=True))
     except (DeltaError, OSError) as error:
         raise TableError(f"table {table.name} cannot be read: {error}", REPAIR) from error
     sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)

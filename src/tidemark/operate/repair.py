@@ -29,6 +29,7 @@ from tidemark.operate import losses
 from tidemark.operate.losses import Loss
 from tidemark.operate.retention import limited
 from tidemark.store import deltalog
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
 from tidemark.stream.crash import crash_point
 from tidemark.stream.flow import BatchWriter, Flow
@@ -66,12 +67,13 @@ class Repair:
             if unreadable:
                 self._drop_second()
                 again = True
-        lost = losses.losses(home, known)
+        store = DeltaRsStore(lakehouse)
+        lost = losses.losses(home, store, known)
         first = [loss for loss in lost if loss.flow == self.flow.name]
         accepted = graph.accepted
-        damaged = [table for table in graph.of_flows if losses.missing_files(lakehouse, table)]
+        damaged = [table for table in graph.of_flows if losses.missing_files(lakehouse, store, table)]
         kept = [table for table in damaged if table not in graph.after_accepted]
-        reverted = [table for table in graph.of_flows if losses.lost_swap(lakehouse, table)]
+        reverted = [table for table in graph.of_flows if losses.lost_swap(lakehouse, store, table)]
         for table in reverted:
             if table not in graph.after_accepted:
                 raise TableError(
@@ -79,7 +81,7 @@ class Repair:
                     _RESTORE,
                 )
         if kept:
-            name = losses.missing_files(lakehouse, kept[0])[0]
+            name = losses.missing_files(lakehouse, store, kept[0])[0]
             raise TableError(f"{kept[0].name} cannot be repaired: its data file {name} is lost", _RESTORE)
         if (
             again
@@ -87,7 +89,7 @@ class Repair:
             or reverted
             or len(lost) > len(first)
             or any(loss.table == accepted for loss in first)
-            or losses.skips_rows(home)
+            or losses.skips_rows(home, store)
         ):
             if accepted.name in limited(home):
                 raise TableError(

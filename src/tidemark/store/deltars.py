@@ -27,7 +27,14 @@ from tidemark.contract.files import STATISTICS_BYTES, TableFile
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import CHECKPOINTS, Change, Table
-from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
+from tidemark.errors import (
+    PlatformError,
+    TableError,
+    TidemarkError,
+    first_line,
+    is_short_of_memory,
+    short_of_memory,
+)
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.store import deltalog
@@ -97,16 +104,16 @@ class DeltaRsStore:
             self._retry(table, partial(_set_properties, properties))
 
     def version(self, table: Table) -> int:
-        return int(self._table(table).version())
+        return int(self.newest(table).version())
 
     def id(self, table: Table) -> str:
-        return str(self._table(table).metadata().id)
+        return str(self.newest(table).metadata().id)
 
     def exists(self, table: Table) -> bool:
         return self._lakehouse.exists(table)
 
     def committed(self, table: Table, writer: str) -> int:
-        return self._committed(table, self._table(table), writer)
+        return self._committed(table, self.newest(table), writer)
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
         log = self._lakehouse.log(table)
@@ -160,7 +167,7 @@ class DeltaRsStore:
         return math.inf if rows is None else rows, size
 
     def _at(self, table: Table, version: int | None) -> DeltaTable:
-        return self._table(table) if version is None else self._lakehouse.delta(table, version)
+        return self.newest(table) if version is None else self._lakehouse.delta(table, version)
 
     def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
         results = []
@@ -264,8 +271,8 @@ class DeltaRsStore:
 
         self._retry(table, write)
 
-    def _table(self, table: Table) -> DeltaTable:
-        """The table at its newest version."""
+    def newest(self, table: Table) -> DeltaTable:
+        """The table at its newest version. Raises TableError."""
         path = self._lakehouse.path(table)
         try:
             target = self._open.get(path)
@@ -294,7 +301,7 @@ class DeltaRsStore:
         """Retries on the newest version after a conflict, for example with upkeep in another process."""
         for attempt in range(_ATTEMPTS):
             try:
-                act(self._table(table))
+                act(self.newest(table))
                 return
             except (DeltaError, OSError, pa.ArrowException) as error:
                 self._open.pop(self._lakehouse.path(table), None)
@@ -307,7 +314,7 @@ class DeltaRsStore:
                     ) from error
 
     def _add_columns(self, table: Table) -> None:
-        target = self._table(table)
+        target = self.newest(table)
         there = {field.name: field.type for field in target.schema().fields}
         wanted = Schema.from_arrow(table.arrow_schema).fields
         for field in wanted:
@@ -322,6 +329,8 @@ class DeltaRsStore:
 
     def _failure(self, table: Table, what: str, error: Exception) -> TidemarkError:
         path = self._lakehouse.path(table)
+        if is_short_of_memory(error):
+            return short_of_memory(f"table {table.name} at {path} cannot be {what}: {first_line(error)}")
         if _FULL in str(error):
             return PlatformError(
                 f"the disk is full: table {table.name} at {path} cannot be {what}",
