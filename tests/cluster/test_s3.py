@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError
 
 from tests import processes
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
-from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
+from tests.pipeline.harness import assert_equal, fresh, produce, received, rows, run_process
 from tests.pipeline.recount import recount
 from tidemark.errors import TableError
 from tidemark.figures.open import open_reader
@@ -51,22 +51,13 @@ def s3(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 def on_s3(server: S3Server, broker: Settings, directory: Path) -> Settings:
-    return fresh(
-        broker, directory, tables_location=f"s3a://lake/{directory.name}", spark_options=server.spark_options,
-        batch_lines=400, driver_memory="1g",
-    )  # fmt: skip
+    on_server = broker.changed(tables_location="s3a://lake", spark_options=server.spark_options)
+    return fresh(on_server, directory, batch_lines=400, driver_memory="1g")
 
 
 def traffic() -> list[tuple[str, bytes]]:
     generated = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=6, visitors=200, late=0.1)
     return [("default", line) for block in blocks(generated) for line in block.lines]
-
-
-def received(settings: Settings) -> int:
-    try:
-        return sum(int(str(row[0])) for row in rows(settings, "quality.accounts", ["received"]))
-    except TableNotFoundError:
-        return 0
 
 
 def command(settings: Settings, *arguments: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:

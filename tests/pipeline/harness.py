@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Producer
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
 from tests import processes
@@ -32,10 +33,13 @@ SHARED_LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "apache_l
 
 
 def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
-    """A new home with a new, empty topic on the shared broker."""
+    """A new home with a new, empty topic on the shared broker, and tables of its own below the `tables_location` of the
+    broker's settings, if they have one."""
+    topic, root = f"log-{uuid.uuid4().hex[:8]}", broker.lakehouse.tables_location
     settings = broker.changed(
         home=directory / "home",
-        topic=f"log-{uuid.uuid4().hex[:8]}",
+        topic=topic,
+        tables_location=f"{root}/{topic}" if root else "",
         driver_java_options=QUICK_JVM,
         quality_interval_seconds=0.0,
         maintain_interval_seconds=0.0,
@@ -118,6 +122,14 @@ def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[o
             column = pc.divide(column.cast(pa.timestamp("us", "UTC")).cast("int64"), 1_000_000)
         plain.append(column.to_pylist())
     return list(zip(*plain, strict=True))
+
+
+def received(settings: Settings) -> int:
+    """The number of lines that the tables have received."""
+    try:
+        return sum(int(str(row[0])) for row in rows(settings, "quality.accounts", ["received"]))
+    except TableNotFoundError:
+        return 0
 
 
 def assert_equal(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ from tests.recovery.killing import (
     POINTS,
     java_of,
     kill_at,
+    kill_broker,
     revive,
     start_pipeline,
     traffic,
@@ -39,7 +41,6 @@ from tests.recovery.world import Action, Say, World, explained, play
 from tidemark.errors import HomeBusyError, TidemarkError
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
-from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
 from tidemark.operate.savepoints import savepoints
 from tidemark.service.forget import forget_visitor
@@ -202,6 +203,8 @@ def _forked(world: KafkaWorld) -> World | None:
         return None
     into = world.settings.changed(home=world.directory / "fork")
     shutil.rmtree(into.home, ignore_errors=True)
+    if root := into.lakehouse.tables_location:
+        into = into.changed(tables_location=world.chance.choice(["", f"{root}-{uuid.uuid4().hex[:8]}"]))
     restore_savepoint(world.settings, world.chance.choice(kept).name, into, None, other_key=False)
     return replace(world, settings=into, lines=[], files={})
 
@@ -212,13 +215,11 @@ def second_pipeline(world: KafkaWorld) -> str:
     return str(refused.value)
 
 
-def restart_broker(world: KafkaWorld) -> None:
-    """Killed, and started again at its address."""
-    running = embedded.status(world.broker_home)
-    assert running is not None, "the broker has ended by itself"
-    os.kill(running.pid, signal.SIGKILL)
-    assert wait_until(lambda: embedded.status(world.broker_home) is None, 20)
+def restart_broker(world: KafkaWorld) -> str:
+    """Nodes are killed, and started again at their addresses."""
+    killed = kill_broker(world.broker_home, world.chance)
     revive(world.broker_home, world.settings.kafka.bootstrap_servers)
+    return f"{killed} of {world.broker_home.broker.nodes} nodes"
 
 
 def fill_disk(world: KafkaWorld) -> str:
@@ -244,10 +245,11 @@ def fill_disk(world: KafkaWorld) -> str:
 def kill_run(world: KafkaWorld) -> str:
     """The live pipeline, killed at any moment, as a whole or only its Java process."""
     send_live(world)
+    elsewhere = world.settings.lakehouse.tables_location
     moment = world.chance.choice(
         [
             f"{world.chance.choice(POINTS)}@1",
-            world.chance.choice(FILES),
+            world.chance.choice([file for file in FILES if not (elsewhere and ":tables/" in file)]),
             f"after:{world.chance.uniform(0, 3):.1f}",
         ]
     )

@@ -9,8 +9,11 @@ and loading the enrichment data takes longer than most commands.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import re
+import resource
 import select
 import shutil
 import signal
@@ -22,14 +25,13 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests import processes
 from tests.recovery.world import World
 from tidemark.contract.table import Table
 from tidemark.engine.tasks import load
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, of_machine
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS
 from tidemark.importing import journal
 from tidemark.importing.file_import import Report
@@ -42,7 +44,7 @@ from tidemark.operate.forget import forget
 from tidemark.operate.savepoints import create, restore
 from tidemark.operate.snapshot import UnsettledError
 from tidemark.operate.upkeep import maintain
-from tidemark.pipeline import Pipeline
+from tidemark.pipeline import TABLES, Pipeline
 from tidemark.service.beside import Beside
 from tidemark.service.files import FileRun, headers_of, records_of
 from tidemark.settings import Settings
@@ -54,35 +56,35 @@ from tidemark.stream.schema_check import require_fitting
 from tidemark.stream.table_state import incomplete
 
 _ROOT = Path(__file__).parents[2]
+# A command that has too little memory may wait so long.
+_PATIENCE_SECONDS = 20.0
 PART_RECORDS = 150
 # The id that the checkpoints have in place of a query's: the writer of FileRun.
 _QUERY = "files"
 _LINE = b'203.0.113.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
 
 
+@contextmanager
+def commands() -> Iterator[subprocess.Popen[str]]:
+    """The process that runs the commands of engines."""
+    process = processes.Popen(
+        [sys.executable, "-m", __name__], cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.communicate(timeout=60)
+
+
 class FileEngine:
-    """An engine of a world (`tests.recovery.world.Engine`), and the process that runs its commands.
+    """An engine of a world (`tests.recovery.world.Engine`), whose commands a process runs.
 
     `behind`: the tables may lack lines of files, because an import was killed or a savepoint restored.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
         self.behind = False
-
-    def __enter__(self) -> Self:
-        self._process = processes.Popen(
-            [sys.executable, "-m", __name__],
-            cwd=_ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.communicate(timeout=60)
 
     def add(self, world: World, path: Path) -> int:
         return int(self._run(world, "read", {world.files[path][0]: [str(path)]}, sites_of(world)))
@@ -118,7 +120,7 @@ class FileEngine:
         """Runs a command that is killed at a moment of `tests.recovery.killing`, a point or `after:<seconds>`. Returns
         what became of it."""
         self.behind = True
-        status, text = self._call(world, moment, command, arguments)
+        status, text = self._call(world, command, arguments, moment=moment)
         if status == -signal.SIGKILL:
             return f"killed at {moment}"
         try:
@@ -126,16 +128,36 @@ class FileEngine:
         except TidemarkError as error:
             return f"{moment} did not come: {error}"
 
-    def _run(self, world: World, command: str, *arguments: Any) -> str:
-        return _outcome(*self._call(world, "", command, arguments))
+    def run_short_of_memory(self, world: World, mebibytes: int, command: str, *arguments: Any) -> str:
+        """Runs a command that may take so much address space more than it has at its start. Returns what became of it:
+        it was done, or an error, or the line of a library that aborts, says that there is too little memory."""
+        self.behind = True
+        status, text = self._call(world, command, arguments, mebibytes=mebibytes)
+        if status == -signal.SIGKILL:  # delta-rs waits for a thread that the system does not start
+            return "ends never"
+        if status != -signal.SIGABRT:
+            try:
+                return _outcome(status, text)
+            except TidemarkError as error:
+                text = str(error)
+        match = re.search(".*(memory|thread|bad_alloc).*", text)
+        assert match, text
+        return match[0]
 
-    def _call(self, world: World, moment: str, command: str, arguments: Sequence[Any]) -> tuple[int, str]:
+    def _run(self, world: World, command: str, *arguments: Any) -> str:
+        return _outcome(*self._call(world, command, arguments))
+
+    def _call(
+        self, world: World, command: str, arguments: Sequence[Any], moment: str = "", mebibytes: int = 0
+    ) -> tuple[int, str]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         call = {
             "environment": world.settings.environment(),
             "moment": moment,
+            "mebibytes": mebibytes,
             "command": command,
+            "tables": [table.name for table in world.tables],
             "arguments": arguments,
         }
         stdin.write(json.dumps(call) + "\n")
@@ -152,7 +174,7 @@ def sites_of(world: World) -> dict[str, str]:
 def _outcome(status: int, text: str) -> str:
     """The result of a command. Raises its TidemarkError, and AssertionError for any other failure."""
     assert status == 0, f"status {status}: {text}"
-    result = json.loads(text)
+    result = json.loads(text.splitlines()[-1])
     if "problem" in result:
         raise TidemarkError(result["problem"], result["remedy"])
     return str(result["text"])
@@ -161,10 +183,10 @@ def _outcome(status: int, text: str) -> str:
 # Commands, each within a process of its own.
 
 
-def read(settings: Settings, wanted: Mapping[str, Sequence[str]], known: Mapping[str, str]) -> int:
+def read(pipeline: Pipeline, wanted: Mapping[str, Sequence[str]], known: Mapping[str, str]) -> int:
     """Starts as a pipeline does, and reads the wanted files of each site; returns the number of new lines."""
-    pipeline, report = Pipeline.of(settings), Report()
-    with lock.only_one(settings), _started(pipeline, known) as pool:
+    report = Report()
+    with lock.only_one(pipeline.settings), _started(pipeline, known) as pool:
         for site, paths in wanted.items():
             run = FileRun(pipeline, pool, 1, site=site, part_records=PART_RECORDS)
             run.start(list(known))
@@ -225,25 +247,24 @@ def _record_positions(pipeline: Pipeline) -> None:
         (checkpoint / "metadata").write_text(json.dumps({"id": _QUERY}), encoding="utf-8")
 
 
-def read_all(settings: Settings, known: Mapping[str, str]) -> str:
+def read_all(pipeline: Pipeline, known: Mapping[str, str]) -> str:
     """Reads the files of each site, and fills history."""
     read(
-        settings,
+        pipeline,
         {site: [path for path in known if known[path] == site] for site in sorted(set(known.values()))},
         known,
     )
-    return fill(settings)
+    return fill(pipeline)
 
 
-def fill(settings: Settings) -> str:
-    pipeline = Pipeline.of(settings)
+def fill(pipeline: Pipeline) -> str:
     backfill.fill(pipeline, pipeline.rebuild)
     return ""
 
 
-def rebuild(settings: Settings, table: str, known: Mapping[str, str]) -> str:
+def rebuild(pipeline: Pipeline, table: str, known: Mapping[str, str]) -> str:
     """Where rows no longer fit and the last batch was interrupted, it finishes that first, as `rebuild_table` does."""
-    pipeline, names = Pipeline.of(settings), ["silver.requests" if table == "all" else table]
+    names = ["silver.requests" if table == "all" else table]
     losses.require_whole(pipeline)
     try:
         pipeline.rebuild().run(names)
@@ -252,24 +273,23 @@ def rebuild(settings: Settings, table: str, known: Mapping[str, str]) -> str:
         if not unfit:
             raise
         remade = [each for each in pipeline.tables if each.name in unfit]
-        with lock.only_one(settings), _started(pipeline, known, remade):
+        with lock.only_one(pipeline.settings), _started(pipeline, known, remade):
             pass
         pipeline.rebuild().run(names)
     return ""
 
 
-def forget_address(settings: Settings, address: str) -> str:
-    pipeline = Pipeline.of(settings)
+def forget_address(pipeline: Pipeline, address: str) -> str:
     losses.require_whole(pipeline)
     return str(sum(forget(pipeline, address=address).rows.values()))
 
 
-def maintain_all(settings: Settings) -> str:
-    return str(len(maintain(Pipeline.of(settings))))
+def maintain_all(pipeline: Pipeline) -> str:
+    return str(len(maintain(pipeline)))
 
 
-def save(settings: Settings, name: str) -> str:
-    pipeline = Pipeline.of(settings)
+def save(pipeline: Pipeline, name: str) -> str:
+    settings = pipeline.settings
     losses.require_whole(pipeline)
     with lock.no_pipeline(settings):
         shutil.copy2(settings.home / journal.NAME, _saved_journal(settings, name))
@@ -277,7 +297,8 @@ def save(settings: Settings, name: str) -> str:
     return ""
 
 
-def restore_to(settings: Settings, name: str) -> str:
+def restore_to(pipeline: Pipeline, name: str) -> str:
+    settings = pipeline.settings
     restore(settings, name)
     shutil.copy2(_saved_journal(settings, name), settings.home / journal.NAME)
     return ""
@@ -287,6 +308,7 @@ def _saved_journal(settings: Settings, name: str) -> Path:
     return settings.home / f"{name}.{journal.NAME}"
 
 
+_TABLES = {table.name: table for table in TABLES}
 _COMMANDS: Mapping[str, Callable[..., object]] = {
     "read": read,
     "catch_up": read_all,
@@ -308,6 +330,8 @@ def main() -> None:
     load(pipeline.requests(pipeline.validation()).work, lines)
     # A killed process loses nothing of what it has written, and a sync waits for all other programs' files.
     os.sync = lambda: None
+    gc.collect()
+    gc.freeze()  # a child that looks at these objects would copy them
     answers = os.dup(1)
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -322,7 +346,9 @@ def _forked(call: Mapping[str, Any]) -> tuple[int, str]:
         os.close(read_end)
         status = 1
         try:
-            _write(write_end, json.dumps(_result(call)))
+            if call["mebibytes"]:  # a library that gets no memory writes a line, and aborts
+                os.dup2(write_end, 2)
+            _write(write_end, f"\n{json.dumps(_result(call))}")
             status = 0
         except BaseException:
             _write(write_end, traceback.format_exc())
@@ -330,8 +356,10 @@ def _forked(call: Mapping[str, Any]) -> tuple[int, str]:
             os._exit(status)
     os.close(write_end)
     kind, _, seconds = call["moment"].partition(":")
-    if kind == "after":
-        ended, _, _ = select.select([read_end], [], [], float(seconds))
+    if kind == "after" or call["mebibytes"]:
+        ending = os.pidfd_open(pid)
+        ended, _, _ = select.select([ending], [], [], float(seconds or _PATIENCE_SECONDS))
+        os.close(ending)
         if not ended:
             os.kill(pid, signal.SIGKILL)
     with os.fdopen(read_end) as file:
@@ -345,9 +373,34 @@ def _result(call: Mapping[str, Any]) -> dict[str, str]:
         os.environ["TIDEMARK_CRASH_AT"] = call["moment"]
     settings = load_settings({}, call["environment"])
     try:
-        return {"text": str(_COMMANDS[call["command"]](settings, *call["arguments"]))}
+        with _little_memory(call["mebibytes"]):
+            # All parts use the same handles of the tables.
+            pipeline = Pipeline.of(settings, [_TABLES[name] for name in call["tables"]]).on_files()
+            return {"text": str(_COMMANDS[call["command"]](pipeline, *call["arguments"]))}
     except TidemarkError as error:
         return {"problem": error.problem, "remedy": error.remedy}
+    except BaseException as error:
+        lack = of_machine(error)
+        if lack is None:
+            raise
+        return {"problem": lack.problem, "remedy": lack.remedy}
+
+
+@contextmanager
+def _little_memory(mebibytes: int) -> Iterator[None]:
+    """Lets this process take so many MiB more of address space than it has; 0: any number."""
+    if not mebibytes:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + (mebibytes << 20)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -18,6 +18,7 @@ from tests.pipeline.harness import assert_equal, run_here, run_process
 from tests.pipeline.recount import Expected, recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
+from tidemark.local.process import wait_until
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings, with_tables_of_now
 from tidemark.settings.sites import toml_lines
@@ -165,11 +166,23 @@ def declaring(settings: Settings, tables: Mapping[str, Any]) -> Settings:
     return with_tables_of_now(settings)
 
 
+def kill_broker(home: Settings, chance: random.Random) -> int:
+    """Kills one or more nodes of the broker of a home, and returns their number when they have ended."""
+    running = embedded.status(home)
+    assert running is not None, "the broker has ended by itself"
+    pids = set(chance.sample(running.pids, chance.randint(1, len(running.pids))))
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: (left := embedded.status(home)) is None or not pids & set(left.pids), 20)
+    return len(pids)
+
+
 def revive(home: Settings, servers: str) -> None:
-    """Starts a killed broker again at its address. A client that looks for it from a port of its own choice may
-    have taken that very port for a moment."""
-    port = int(servers.rpartition(":")[2])
-    at_its_port = home.changed(bootstrap_servers="", broker_port=port)
+    """Starts the killed nodes of a broker again at their addresses. A client that looks for a node from a port of its
+    own choice may have taken that very port for a moment."""
+    at_its_port = home.changed(bootstrap_servers="")
+    if home.broker.nodes == 1:  # several nodes know each other by their ports, and keep them
+        at_its_port = at_its_port.changed(broker_port=int(servers.rpartition(":")[2]))
     deadline = time.monotonic() + 60
     while True:
         try:

@@ -21,11 +21,10 @@ from functools import partial
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
-from deltalake import DeltaTable
 
 from tests import processes
 from tests.pipeline.declared_goals import CONDITIONS
-from tests.pipeline.harness import assert_equal, fresh
+from tests.pipeline.harness import assert_equal, fresh, received
 from tests.pipeline.recount import recount
 from tests.recovery.killing import (
     FILES,
@@ -35,13 +34,13 @@ from tests.recovery.killing import (
     await_running,
     declaring,
     kill_at,
+    kill_broker,
     revive,
     start_pipeline,
     traffic,
 )
 from tidemark.home import ACTIVITY, REQUESTS
 from tidemark.kafka import client as kafka
-from tidemark.local import broker as embedded
 from tidemark.operate.backfill import pending
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
@@ -118,7 +117,10 @@ def play(
     settings = settings.changed(driver_java_options=options)
     stage = _Stage(settings, broker.changed(bootstrap_servers=""), directory, say)
     try:
-        with stage.acting(stage.kill_brokers, plan.broker), stage.acting(stage.import_files, plan):
+        with (
+            stage.acting(stage.kill_brokers, plan.broker, random.Random(plan.seed)),
+            stage.acting(stage.import_files, plan),
+        ):
             stage.run_pipelines(plan.pipeline, plan.declared)
         stage.catch_up(len(plan.pairs))
     finally:
@@ -182,17 +184,13 @@ class _Stage:
             self.killed += 1
             self._say(f"killed the pipeline at {moment}, {killed}")
 
-    def kill_brokers(self, delays: list[float]) -> None:
+    def kill_brokers(self, delays: list[float], chance: random.Random) -> None:
         for delay in delays:
             self._done.wait(delay)
-            running = embedded.status(self._broker_home)
-            assert running is not None, "the broker ended by itself"
-            os.kill(running.pid, signal.SIGKILL)
-            self.killed += 1
-            self._say("killed the broker")
+            killed = kill_broker(self._broker_home, chance)
+            self.killed += killed
+            self._say(f"killed {killed} nodes of the broker")
             self._done.wait(delay % 2)
-            while embedded.status(self._broker_home):
-                time.sleep(0.02)
             revive(self._broker_home, self._settings.kafka.bootstrap_servers)
 
     def import_files(self, plan: Plan) -> None:
@@ -260,7 +258,9 @@ class _Stage:
             if self._process.poll() is not None:
                 self._allow_ending(self._process)
                 self._process = start_pipeline(self._settings)
-            assert time.monotonic() < deadline, f"{self._rows()} of {lines} lines after {_CATCH_UP_SECONDS} s"
+            assert time.monotonic() < deadline, (
+                f"{received(self._settings)} of {lines} lines after {_CATCH_UP_SECONDS} s"
+            )
             time.sleep(0.5)
         await_running(self._settings, self._process)
         os.killpg(self._process.pid, signal.SIGTERM)
@@ -270,14 +270,8 @@ class _Stage:
     def _caught_up(self, lines: int) -> bool:
         pipeline = Pipeline.of(self._settings)
         waiting = partial(pipeline.store.rows_since, pipeline.graph.accepted)
-        read = self._rows() >= lines and self._lag(pipeline.checkpoint(REQUESTS)) == 0
+        read = received(self._settings) >= lines and self._lag(pipeline.checkpoint(REQUESTS)) == 0
         return read and table_lag(waiting, pipeline.checkpoint(ACTIVITY)) == 0 and not pending(pipeline)
-
-    def _rows(self) -> int:
-        path = self._settings.tables / "quality" / "accounts"
-        if not DeltaTable.is_deltatable(str(path)):
-            return 0
-        return sum(DeltaTable(path).to_pyarrow_table(columns=["received"])["received"].to_pylist())
 
     def _allow_ending(self, process: subprocess.Popen[str]) -> None:
         """A pipeline may end when its broker is away, with one clear line; anything else is a failure."""
@@ -293,5 +287,4 @@ class _Stage:
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if embedded.status(self._broker_home) is None:
-            revive(self._broker_home, self._settings.kafka.bootstrap_servers)
+        revive(self._broker_home, self._settings.kafka.bootstrap_servers)

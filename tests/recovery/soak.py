@@ -1,75 +1,109 @@
 """`python -m tests.recovery.soak`: scenario after scenario of killed processes and random actions, each table compared.
 
 Seeds are consecutive from `--seed`; a failing one prints how to play it again. Every scenario has a home and a
-topic of its own; all share one broker, which is among those killed.
+topic of its own; all share one broker, which is among those killed. Tables are in the home, or on an S3 server.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.cluster.s3_server import s3_server
 from tests.pipeline.harness import fresh, produce, run_process
 from tests.recovery.actions import play_actions
+from tests.recovery.file_actions import play_on_files
 from tests.recovery.killing import traffic
 from tests.recovery.scenario import Plan, play
+from tests.recovery.world import Say
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
+
+# Plays a seed in a directory, and returns how many kills, lines and actions it had.
+PlaySeed = Callable[[int, Path], Mapping[str, int]]
 
 
 def main() -> int:
     """Plays the scenarios; the exit status is the number of failed ones, at most 100."""
     options = _options()
+    say = _say if options.verbose else lambda text: None
     place = Path(tempfile.mkdtemp(prefix="tidemark-soak-", dir=options.directory))
-    home = Settings.of(home=place / "broker", broker_port=0, dashboard_port=0)
-    started = embedded.start(home)
-    broker = home.changed(bootstrap_servers=started.bootstrap_servers)
-    begun, killed, lines, failed = time.monotonic(), 0, 0, []
-    acts: Counter[str] = Counter()
+    begun, totals, failed = time.monotonic(), Counter[str](), []
     try:
-        shared = _share_classes(broker, place)
-        if options.actions:
-            spark_session(broker.changed(home=place / "spark"))  # outlives the homes of the scenarios
-        for number, seed in enumerate(range(options.seed, options.seed + options.scenarios), start=1):
-            plan = Plan.of(seed, options.kills, options.lines)
-            directory = place / f"seed-{seed}"
-            directory.mkdir()
-            before = time.monotonic()
-            _say(f"[{number}/{options.scenarios}] seed {seed}: {plan}")
-            try:
-                say = _say if options.verbose else lambda text: None
-                killed += play(plan, broker, directory, say, shared)
-                if options.actions:
-                    acts.update(play_actions(seed, options.actions, broker, directory / "actions", say))
-            except Exception:
-                failed.append(seed)
-                _say(f"seed {seed} FAILED, its home is {directory}\n{traceback.format_exc()}")
-                _say(f"play it again: {_again(seed, options)}")
-                if options.exitfirst:
-                    break
-                continue
-            lines += len(plan.pairs)
-            shutil.rmtree(directory, ignore_errors=True)
-            _say(f"seed {seed}: every table equal, {time.monotonic() - before:.1f} s")
+        with _files(options, say) if options.files else _pipelines(options, place, say) as play_seed:
+            for number, seed in enumerate(range(options.seed, options.seed + options.scenarios), start=1):
+                _say(f"[{number}/{options.scenarios}] seed {seed}")
+                directory, before = place / f"seed-{seed}", time.monotonic()
+                directory.mkdir()
+                try:
+                    totals.update(play_seed(seed, directory))
+                except Exception:
+                    failed.append(seed)
+                    _say(f"seed {seed} FAILED, its home is {directory}\n{traceback.format_exc()}")
+                    _say(f"play it again: {_again(seed, options)}")
+                    if options.exitfirst:
+                        break
+                    continue
+                shutil.rmtree(directory, ignore_errors=True)
+                _say(f"seed {seed}: every table equal, {time.monotonic() - before:.1f} s")
     except KeyboardInterrupt:
         _say("stopped")
         return 130
     finally:
-        embedded.stop(home)
         _say(
-            f"{killed} kills over {lines:,} lines, {acts.total()} random actions, {time.monotonic() - begun:.0f} s;"
-            f" {len(failed)} scenarios failed{f': seeds {failed}' if failed else ''}"
+            f"{totals['kills']} kills over {totals['lines']:,} lines, {totals['actions']} random actions,"
+            f" {time.monotonic() - begun:.0f} s; {len(failed)} scenarios failed"
+            f"{f': seeds {failed}' if failed else ''}"
         )
     if not failed:
         shutil.rmtree(place, ignore_errors=True)
     return min(len(failed), 100)
+
+
+@contextmanager
+def _files(options: argparse.Namespace, say: Say) -> Iterator[PlaySeed]:
+    """Plays random actions on homes of log files."""
+    yield lambda seed, directory: {
+        "actions": play_on_files(seed, options.actions, directory, say, homes=options.files).total()
+    }
+
+
+@contextmanager
+def _pipelines(options: argparse.Namespace, place: Path, say: Say) -> Iterator[PlaySeed]:
+    """Starts a broker, which all scenarios share, and with `--s3` a server for their tables."""
+    home = Settings.of(home=place / "broker", broker_port=0, dashboard_port=0, broker_nodes=options.brokers)
+    home = home.changed(topic_partitions=max(options.brokers, home.kafka.partitions))
+    with ExitStack() as stack:
+        broker = stack.enter_context(embedded.running(home))
+        if options.s3:
+            server = stack.enter_context(s3_server(home, place))
+            os.environ.update(server.environment)
+            broker = broker.changed(tables_location="s3a://lake", spark_options=server.spark_options)
+        classes = _share_classes(broker, place)
+        if options.actions:
+            spark_session(broker.changed(home=place / "spark"))  # outlives the homes of the scenarios
+
+        def play_seed(seed: int, directory: Path) -> Mapping[str, int]:
+            plan = Plan.of(seed, options.kills, options.lines)
+            say(str(plan))
+            done = {"kills": play(plan, broker, directory, say, classes), "lines": len(plan.pairs)}
+            if options.actions:
+                done["actions"] = play_actions(
+                    seed, options.actions, broker, directory / "actions", say
+                ).total()
+            return done
+
+        yield play_seed
 
 
 def _share_classes(broker: Settings, place: Path) -> str:
@@ -90,6 +124,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=5, help="processes killed in each (default 5)")
     parser.add_argument("--actions", type=int, default=100, help="random actions in each (default 100)")
     parser.add_argument("--lines", type=int, default=10_000, help="log lines in each (default 10,000)")
+    parser.add_argument("--brokers", type=int, default=1, help="nodes of the broker (default 1)")
+    parser.add_argument("--s3", action="store_true", help="tables on an S3 server")
+    files = "homes of log files that share the tables, without Kafka and Spark (default 0: a pipeline)"
+    parser.add_argument("--files", type=int, default=0, metavar="HOMES", help=files)
     parser.add_argument("--seed", type=int, default=1, help="the first scenario's seed (default 1)")
     parser.add_argument("--directory", help="where homes are made; those of failed scenarios are left there")
     parser.add_argument("-x", "--exitfirst", action="store_true", help="stop at the first failure")
@@ -98,9 +136,10 @@ def _options() -> argparse.Namespace:
 
 
 def _again(seed: int, options: argparse.Namespace) -> str:
+    where = f"--brokers {options.brokers} --files {options.files}{' --s3' if options.s3 else ''}"
     return (
         f"python -m tests.recovery.soak --scenarios 1 --seed {seed} --kills {options.kills}"
-        f" --actions {options.actions} --lines {options.lines} -v"
+        f" --actions {options.actions} --lines {options.lines} {where} -v"
     )
 
 

@@ -12,7 +12,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,12 @@ from tests.pipeline.harness import assert_equal
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, declaring
 from tidemark.cli import tidemark
+from tidemark.contract.graph import Graph
+from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
+from tidemark.operate.backfill import settings_progress
 from tidemark.operate.savepoints import delete, savepoints
-from tidemark.pipeline import Pipeline
+from tidemark.pipeline import TABLES, Pipeline
 from tidemark.settings import Settings
 from tidemark.traffic.site import HOST
 
@@ -70,7 +73,8 @@ class World:
     """A home, what was done to it, and the lines that its tables must have by now.
 
     `files` has the site and the lines of each file that was imported, `goals` the names of those declared, `others` the
-    other tables of `tidemark.toml`, `proxies` those that the site shop trusts. A new file has `most_lines` at most.
+    other tables of `tidemark.toml`, `proxies` those that the site shop trusts. A new file has `most_lines` at most. The
+    home has these `tables`.
     """
 
     engine: Engine
@@ -86,6 +90,7 @@ class World:
     most_lines: int = 400
     proxies: str | int | list[str] = "auto"
     others: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    tables: Sequence[Table] = TABLES
 
     def next_lines(self, most: int = 0) -> list[Pair]:
         """Lines that nobody has sent yet, of any time of the traffic."""
@@ -212,7 +217,14 @@ def settle(world: World) -> None:
 
 
 def catch_up(world: World) -> str:
-    return remedied(world, lambda: world.engine.catch_up(world))
+    """Also applies settings to history that the pipeline leaves to a command, which it names."""
+
+    def act() -> None:
+        world.engine.catch_up(world)
+        if reason := settings_progress(Pipeline.of(world.settings)).get("reason"):
+            raise TidemarkError("history lacks changed settings", reason)
+
+    return remedied(world, act)
 
 
 def compare(world: World, without: Collection[object] = ()) -> str:
@@ -221,12 +233,13 @@ def compare(world: World, without: Collection[object] = ()) -> str:
     expected = recount(
         world.sent, world.gap, hosts=world.hosts, goals={name: CONDITIONS[name] for name in world.goals}
     )
-    assert_equal(world.settings, expected, without=without)
+    lacking = {table.name for table in TABLES} - {table.name for table in world.tables}
+    assert_equal(world.settings, expected, without={*without, *lacking})
     return f"{len(world.sent):,} lines are in every table; {remedies}"
 
 
 def rebuild(world: World) -> str:
-    table = world.chance.choice(["all", *Pipeline.of(world.settings).graph.rebuildable])
+    table = world.chance.choice(["all", *Graph(tuple(world.tables)).rebuildable])
     world.engine.rebuild(world, table)
     return table
 
@@ -279,7 +292,7 @@ def restore(world: World) -> str:
 
 def delete_savepoints(world: World) -> None:
     for each in savepoints(world.settings):
-        delete(world.settings, each.name)
+        remedied(world, partial(delete, world.settings, each.name))
 
 
 def forget(world: World, address: str = "") -> str:
