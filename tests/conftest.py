@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.cluster.s3_server import S3Server, s3_server
 from tidemark.local import broker as embedded
+from tidemark.local import durable
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
 
@@ -40,6 +41,10 @@ QUICK_SPARK = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=
 os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_SPARK_OPTIONS", QUICK_SPARK)
+
+# A sync waits for what all other processes write. Tests of a power failure sync.
+SYNC = durable.sync
+durable.sync = lambda directories: None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -38,6 +38,7 @@ from tidemark.importing.file_import import Report
 from tidemark.importing.files import ReadOptions
 from tidemark.importing.journal import Journal
 from tidemark.importing.lines import Block
+from tidemark.local import durable
 from tidemark.local.workers import worker_pool
 from tidemark.operate import backfill, losses
 from tidemark.operate.forget import forget
@@ -329,7 +330,7 @@ def main() -> None:
     lines = pipeline.lines(example, topic="", first=0, arrived=datetime.now(UTC))
     load(pipeline.requests(pipeline.validation()).work, lines)
     # A killed process loses nothing of what it has written, and a sync waits for all other programs' files.
-    os.sync = lambda: None
+    durable.sync = lambda directories: None
     gc.collect()
     gc.freeze()  # a child that looks at these objects would copy them
     answers = os.dup(1)

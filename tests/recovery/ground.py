@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,3 +53,32 @@ def truncate(file: Path, keep: int) -> None:
 def newest(directory: Path) -> Path:
     """The file with the highest number for a name, such as a checkpoint's last batch."""
     return max((path for path in directory.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+
+
+def new_device(image: Path, megabytes: int) -> None:
+    """Makes a file with an empty ext4 file system; skips the test where there is none."""
+    with image.open("wb") as file:
+        file.truncate(megabytes << 20)
+    if not shutil.which("mkfs.ext4"):
+        pytest.skip("there is no mkfs.ext4")
+    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
+
+
+@contextmanager
+def mounted(image: Path, place: Path) -> Iterator[Path]:
+    """Mounts the file system of a file, to which the kernel writes what programs sync, and little else for minutes.
+    Skips the test where it cannot be mounted."""
+    place.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "ext4", "-o", "loop,noatime,commit=300", str(image), str(place)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a file system: {done.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def copy_device(image: Path, copy: Path) -> None:
+    """Copies what is on a device, as a power failure now would leave it."""
+    subprocess.run(["cp", "--sparse=always", str(image), str(copy)], check=True)

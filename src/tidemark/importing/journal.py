@@ -78,7 +78,8 @@ class Journal:
             "number": journal.number,
             "offset": journal.offset,
         }
-        replace_text(path, "".join(map(_line, [*map(_record, journal.unfinished), state])))
+        text = "".join(map(_line, [*map(_record, journal.unfinished), state]))
+        replace_text(path, text, durable=True)
         return journal
 
     def plan(self, batch: Planned) -> None:

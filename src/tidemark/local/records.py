@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tidemark.local.durable import sync_file
 from tidemark.local.process import process_mark
 
 # The directory that a record of a process was written to.
@@ -27,15 +28,20 @@ def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
     replace_text(path, json.dumps(record) + "\n")
 
 
-def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
+def replace_text(path: Path, text: str, mode: int = 0o666, *, durable: bool = False) -> None:
     """Replaces a file atomically: readers find the complete old or new text, even after a kill. `mode` is that
-    of `open`, minus the umask."""
+    of `open`, minus the umask. A `durable` text is on the device at the return, and a power failure before leaves the
+    old one."""
     # Neither a process nor a thread is unique: queries are threads, and containers number their processes alike.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         unfinished.touch(mode)
         unfinished.write_text(text, encoding="utf-8")
+        if durable:
+            sync_file(unfinished)
         unfinished.replace(path)
+        if durable:
+            sync_file(path.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from tidemark.errors import HomeBusyError, unwritable
 from tidemark.local.jars import user_cache
@@ -22,6 +24,8 @@ MOST_KEPT = 10
 QUIET_SECONDS = 2.0
 _RECORD = "view.json"
 _LOCK = "view.lock"
+# Newest commits of a table that are checked. The kernel writes earlier ones to the device in the meantime.
+_NEWEST = 12
 
 # Size and time of the last change of each file, by path.
 States = Mapping[str, list[int]]
@@ -147,9 +151,36 @@ def _chosen(states: States, identity: str, known: Callable[[Path], int | None]) 
             continue
         # Homes of earlier versions do not say that they are lasting.
         lasting = bool(home.record.get("lasting"))
-        size = known(home.directory) if lasting and home.record.get("made") == identity else None
+        usable = (
+            lasting and home.record.get("made") == identity and not _is_damaged(home.directory / "tables")
+        )
+        size = known(home.directory) if usable else None
         if size is not None:
             fitting.append((of_these, size, home))
         elif not lasting or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:
             home.remove()
     return max(fitting, key=lambda each: each[:2])[2] if fitting else None
+
+
+def _is_damaged(tables: Path) -> bool:
+    """Whether a power failure has left a commit without content or without its data, so that the home is of no use."""
+    return any(
+        not _is_whole(log.parent, sorted(log.glob("*.json"))[-_NEWEST:])
+        for log in tables.glob("*/*/_delta_log")
+    )
+
+
+def _is_whole(table: Path, entries: Sequence[Path]) -> bool:
+    """Whether the newest entries of a table's log, and the data files that they add, are there."""
+    removed: set[str] = set()
+    for entry in reversed(entries):
+        try:
+            actions = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines()]
+            added = [action["add"] for action in actions if "add" in action]
+            removed |= {action["remove"]["path"] for action in actions if "remove" in action}
+            new = [file for file in added if file["path"] not in removed]
+            if not actions or any((table / unquote(f["path"])).stat().st_size != f["size"] for f in new):
+                return False
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return False
+    return bool(entries)

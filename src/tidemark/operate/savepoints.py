@@ -23,6 +23,7 @@ from tidemark import __version__
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.figures.toml_tables import toml_of
 from tidemark.local.broker import bootstrap_servers
+from tidemark.local.durable import sync_file
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.settings.sites import toml_lines
@@ -94,8 +95,9 @@ def create(settings: Settings, name: str) -> Savepoint:
             size += take_all(saved.files, lakehouse.files, pairs)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         savepoint = Savepoint(name, now, __version__, versions, _in_kafka(positions), files, size)
+        saved.sync()  # the record says that all of it is there
         crash_point("savepoint:before-done")
-        replace_text(place / _RECORD, json.dumps(asdict(savepoint), indent=2) + "\n")
+        replace_text(place / _RECORD, json.dumps(asdict(savepoint), indent=2) + "\n", durable=True)
     return savepoint
 
 
@@ -131,7 +133,7 @@ def restore(
             )
         with lock.only_savepoint(target), only_writer(lakehouse, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
-            mark.write_text(f"{name}\n", encoding="utf-8")
+            replace_text(mark, f"{name}\n", durable=True)
             for layer in lakehouse.layers():
                 files.clear(layer)
             crash_point("restore:between")
@@ -146,6 +148,7 @@ def restore(
                 _take_over(settings, into)
             if partitions is not None:
                 _set(target.home / "tidemark.toml", "shuffle_partitions", partitions)
+            lakehouse.sync()
             crash_point("restore:before-end")
             mark.unlink()
     return savepoint
@@ -164,6 +167,7 @@ def delete(settings: Settings, name: str) -> None:
     with lock.only_savepoint(settings):
         lock.require_restored(settings, name)
         (place / _RECORD).unlink()
+        sync_file(place)  # no record without its files
         _clear_unfinished(settings)
 
 

@@ -79,6 +79,8 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
     Salts.of(settings).expire()
     done, ends = [], dict[int, int]()
     with lock.upkeep(settings) as no_rebuild:
+        # What has replaced the files to delete must not be lost. It did so `version_retention_seconds` ago.
+        home.lakehouse.sync()
         for table in home.tables:
             if home.lakehouse.exists(table):
                 upkeep = _Upkeep(home, table, in_use=not no_rebuild)
@@ -114,6 +116,7 @@ def erase_old_versions(home: Home) -> list[str]:
     left = []
     settings = home.settings
     with lock.upkeep(settings), lock.at_rest(settings):
+        home.lakehouse.sync()  # what has replaced the files must not be lost
         for table in home.tables:
             if not _Upkeep(home, table, in_use=False).erase():
                 left.append(table.name)

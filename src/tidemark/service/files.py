@@ -348,6 +348,7 @@ class FileRun:
             self._requests.write(lines, Commit(f"{self._requests.recipe.name}/{_WRITER}", number), started)
             rows = Executed(_joined(activity, [rows for _, rows in outcomes]), again)
             self._activity.write(rows, Commit(f"{self._activity.recipe.name}/{_WRITER}", number), started)
+        self._pipeline.lakehouse.sync()
         crash_point(f"{_WRITER}:before-done")
         self.journal.done(number)
         self._counts = self._requests.counts

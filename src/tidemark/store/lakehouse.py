@@ -13,6 +13,7 @@ from pyarrow import fs
 from tidemark.contract.store import Capabilities, Files
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError, TableError
+from tidemark.local import durable
 from tidemark.settings import Settings, options_of
 from tidemark.store import directories, object_storage
 from tidemark.store.deltalog import Log
@@ -106,6 +107,15 @@ class Lakehouse:
     def _inside(self, directory: str) -> list[str]:
         entries = self.files.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
         return [info.path for info in entries]
+
+    def sync(self) -> None:
+        """Returns when everything that was written to the tables, the checkpoints and the directory above these is on
+        the devices. Nothing to do where the storage keeps what it has confirmed. Raises OSError."""
+        if not self.can.keeps_home:
+            return
+        checkpoints = Path(self.checkpoint_root)
+        tables = () if self.can.durable else (Path(self.root), *Path(self.root).glob("*"))
+        durable.sync((checkpoints.parent, checkpoints, *tables))
 
     def load(self, reader: Any, table: Table) -> Any:
         """The table as a frame of a Spark reader, batch or stream."""

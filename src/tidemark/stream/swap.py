@@ -9,7 +9,6 @@ batch lock finishes an interrupted swap, before any batch sees half of it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from deltalake.transaction import AddAction
 
 from tidemark.contract.files import STATISTICS_BYTES
 from tidemark.errors import TableError
+from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
@@ -87,18 +87,14 @@ class Swap:
         journal = self._journal
         journal.parent.mkdir(parents=True, exist_ok=True)
         crash_point("swap:before-journal")
-        os.sync()  # the batches before the swap and the staged rows must not be lost where the journal is kept
-        unfinished = journal.with_suffix(".unfinished")
-        with unfinished.open("w", encoding="utf-8") as file:
-            plan = {
-                "number": number,
-                "steps": [asdict(step) for step in steps],
-                "states": {name: state.entries for name, state in (states or {}).items()},
-            }
-            json.dump(plan, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(journal)
+        # The batches before the swap and the staged rows must not be lost where the journal is kept.
+        self.lakehouse.sync()
+        plan = {
+            "number": number,
+            "steps": [asdict(step) for step in steps],
+            "states": {name: state.entries for name, state in (states or {}).items()},
+        }
+        replace_text(journal, json.dumps(plan), durable=True)
         self.finish()
         return number
 
@@ -116,7 +112,7 @@ class Swap:
             self.lakehouse, {name: replace(state, swap=plan["number"]) for name, state in swapped.items()}
         )
         crash_point("swap:before-end")
-        os.sync()  # only the journal can repeat what a power cut removes
+        self.lakehouse.sync()  # only the journal can repeat what a power failure removes
         self._journal.unlink()
         self.discard()
 

@@ -120,7 +120,7 @@ def record_states(lakehouse: Lakehouse, states: Mapping[str, TableState], *, who
     content = {name: state.entries for name, state in (known | updated).items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
+        replace_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n", durable=True)
     except OSError as error:
         raise unwritable(f"cannot write {path}", error, "Make it writable, and start again.") from error
 
