@@ -98,7 +98,7 @@ BENCHMARKS = {
     ),
     "dashboard": Benchmark(
         dashboard.measure,
-        {"lines": 2_000_000, "rounds": 2, "runs": 3, "viewers": 20, "seconds": 30},
+        {"lines": 2_000_000, "rounds": 2, "runs": 3, "viewers": 20, "seconds": 20},
         quick={"lines": 100_000, "rounds": 1, "runs": 1, "viewers": 3, "seconds": 10, "ranges": ("24h",)},
         full={"lines": 20_000_000, "rounds": 3, "runs": 5, "seconds": 60},
     ),
