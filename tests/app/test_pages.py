@@ -124,8 +124,10 @@ def test_sessions(tmp_path: Path) -> None:
         tables.session(3, at, ["/a", "/", "/b"], 200, closed=False),
         tables.session(4, at, [ATTACK, "/a"], 4000),
         tables.session(5, at - timedelta(days=5), ["/old"]),
+        tables.session(6, at - timedelta(days=1), ["/old"]),
     ]
     tables.write(tmp_path, "silver/sessions", rows)
+    tables.write_gold(tmp_path, [Request(at - timedelta(days=5), "v"), Request(NOW, "v")])
 
     page = show("sessions", tmp_path)
 
@@ -135,8 +137,11 @@ def test_sessions(tmp_path: Path) -> None:
         "Median duration": "1 min 55 s",
         "Bounce rate": "25.0%",
         "Pages per session": "2.0",
-        "Pageviews of these sessions": "8",
+        "Their pageviews": "8",
     }
+    changes = {m.label: m.delta for m in page.metric}
+    assert changes["Sessions"] == "+300.0%" and changes["Bounce rate"] == "-75.0 pp"
+    assert changes["Median duration"] == "", "a median of 0 s is not nothing"
     assert len(table(page, "entry_page", "closed")) == 4
 
 

@@ -35,10 +35,11 @@ def metric(
     help: str | None = None,
     *,
     share: bool = False,
+    counts: bool = True,
 ) -> None:
     """A figure with its change: an arrow, "new", or nothing; of a `share` in percentage points. `better`: whether more
-    is (None: neither)."""
-    text = change.points if share else str(change)
+    is (None: neither). Only what `counts` can be new: a median of 0 is a value as any other."""
+    text = change.points if share else str(change) if counts or not change.is_new else ""
     color: Literal["off", "normal", "inverse"] = (
         "off" if better is None or change.is_new else "normal" if better else "inverse"
     )

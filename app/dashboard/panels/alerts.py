@@ -134,7 +134,7 @@ def _rules_columns(look: Look) -> dict[str, Any]:
         ),
         "value": text("Value", help="Of the last evaluated window."),
         "bound": text("Bound", help="The bound nearest to the value."),
-        "until": time_column("Judged until", look.filters.zone),
+        "until": time_column("Evaluated until", look.filters.zone),
         "goes to": text(
             "Goes to",
             help="The kinds of its targets, which are secrets themselves. A rule without targets of its own goes to"

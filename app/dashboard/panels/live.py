@@ -110,7 +110,7 @@ def _curve(values: pd.Series) -> str:
     return f"The curve is the last half hour, by minute: from {values.min():,.3g} to {values.max():,.3g}."
 
 
-@panel("Visitors by country in the last hour", COUNTRIES, every=LIVE, requests=PEOPLE)
+@panel("Visitors by country in the last hour", COUNTRIES, requests=PEOPLE)
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
@@ -140,7 +140,7 @@ def _last_hour(look: Look, window: int) -> Span:
     return Span(end - timedelta(hours=1), end, window)
 
 
-@panel("Where the last hour's visitors are", COUNTRIES, every=LIVE, requests=PEOPLE)
+@panel("Where the last hour's visitors are", COUNTRIES, requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
     rows = live.by_country(look.rows, selection)

@@ -103,6 +103,7 @@ def summary_panel(look: Look) -> None:
                     figure.better,
                     meaning(figure.name) + more,
                     share=figure.name == "bounce_rate",
+                    counts=figure.name != "duration",
                 )
                 also(figure.name)
                 st.button(

@@ -201,8 +201,9 @@ def took_column(label: str, help: str | None = None) -> Written:
 @panel(
     "What got slower",
     PAGES,
-    help=f"Pages with an hour in which their p95 was at least {TIMES:g} times that of their other hours (median), most "
-    f"time lost first. Of hours with at least {LEAST} requests of the page, without assets and failures.",
+    help=f"Pages with hours in which their p95 was at least {TIMES:g} times that of their other hours (median), most "
+    "time lost first. Pages with few requests are compared by up to 24 hours, so that there are at least "
+    f"{LEAST} requests, without assets and failures.",
     requests=latency.SERVED,
 )
 def slow_panel(look: Look) -> None:
@@ -223,6 +224,7 @@ def slow_panel(look: Look) -> None:
             "usual": slow["usual"],
             "times": slow["times"],
             "bin": look.wall(slow["bin"]),
+            "width": slow["width"],
             "hours": slow["hours"],
             "timed": slow["timed"],
         }
@@ -233,8 +235,9 @@ def slow_panel(look: Look) -> None:
         "usual": took_column("p95 usually", "The median of the page's hours."),
         "times": Written(st.column_config.NumberColumn("Times", width="small"), lambda n: f"{n:.1f} ×"),
         "bin": st.column_config.DatetimeColumn(
-            f"Worst hour ({look.filters.zone})", format="YYYY-MM-DD HH:mm"
+            f"Worst from ({look.filters.zone})", format="YYYY-MM-DD HH:mm"
         ),
+        "width": count_column("For hours"),
         "hours": count_column("Slow hours"),
         "timed": count_column("Requests then"),
     }

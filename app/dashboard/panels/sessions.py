@@ -62,7 +62,7 @@ def summary_panel(look: Look) -> None:
             "Pageviews of the sessions, by their number.",
         ),
         (
-            "Pageviews of these sessions",
+            "Their pageviews",
             "pageviews",
             number(summary.pageviews),
             True,
@@ -73,7 +73,15 @@ def summary_panel(look: Look) -> None:
     for cell, (label, name, text, better, help) in zip(st.columns(6), shown_figures, strict=True):
         change = Change(getattr(now, name, None), getattr(before, name, None))
         with cell:
-            compared.metric(label, change, text, better, help, share=name == "bounce_rate")
+            compared.metric(
+                label,
+                change,
+                text,
+                better,
+                help,
+                share=name == "bounce_rate",
+                counts=name != "duration",
+            )
             also(name)
     compared.caption_period(look, selection)
 

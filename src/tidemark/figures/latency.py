@@ -28,6 +28,9 @@ TIMED = Where("latency_bucket", "is not null")
 SERVED = (PEOPLE, Where("asset", "=", False), Where("status", "<", 400), Where("duration_us", "is not null"))
 # Buckets that a row of the heat map has: durations of the next row are about twice as long.
 ROW = 35
+# Hours of the windows in which pages are compared with themselves.
+WIDTHS = (1, 2, 3, 4, 6, 12, 24)
+_EPOCH, _HOUR = pd.Timestamp(0, tz="UTC"), pd.Timedelta(hours=1)
 
 
 def counts(
@@ -124,25 +127,35 @@ def p95_changes(
 def slow_hours(
     rows: Rows, selection: Selection, *, least: int = 1, times: float = 2.0, limit: int = 100
 ) -> pd.DataFrame:
-    """Pages that were slower for some hours than usually: columns `path`, `bin` (the worst hour, UTC), `timed` (its
-    requests), `p95` and `usual` in seconds, `times` (of the two), `hours` (how many were slow); most time lost in the
-    worst hour first.
+    """Pages that were slower for some hours than usually: columns `path`, `bin` (the start of the worst window, UTC),
+    `width` (its hours), `timed` (its requests), `p95` and `usual` in seconds, `times` (of the two), `hours` (how many
+    were slow); most time lost in the worst window first.
 
-    An hour has at least `least` requests of the page; the usual p95 is the median of its hours, and an hour is slow if
-    its p95 is at least `times` as long. Only the `limit` pages with most requests are compared."""
+    A page's windows have the fewest hours of WIDTHS in which it has `least` requests on average; those with fewer are
+    left out. The usual p95 is the median of its windows, and a window is slow if its p95 is at least `times` as long.
+    Only the `limit` pages with most requests are compared."""
+    columns = ["path", "bin", "width", "timed", "p95", "usual", "times", "hours"]
     hourly = page_counts(rows, selection, hourly=True)
-    most = hourly.groupby("path")["requests"].sum().nlargest(limit).index
-    hours = quantiles.quantiles(hourly[hourly["path"].isin(most)], ["path", "bin"], COARSE)
-    hours = hours[hours["timed"] >= least]
-    hours["usual"] = hours.groupby("path")["p95"].transform("median")
-    hours["times"] = hours["p95"] / hours["usual"]
-    slow = hours[hours["times"] >= times]
+    if hourly.empty:
+        return pd.DataFrame(columns=pd.Index(columns))
+    most = hourly.groupby("path")["requests"].sum().nlargest(limit)
+    needed = least * hourly["bin"].nunique() / most
+    widths = pd.Series([next((w for w in WIDTHS if w >= hours), 0) for hours in needed], most.index)
+    width = hourly["path"].map(widths).fillna(0).astype("int64")
+    kept, width = hourly[width > 0], width[width > 0]
+    hour = (kept["bin"] - _EPOCH) // _HOUR
+    kept = kept.assign(bin=_EPOCH + (hour - hour % width) * _HOUR)
+    windows = quantiles.quantiles(kept, ["path", "bin"], COARSE)
+    windows = windows[windows["timed"] >= least]
+    windows["width"] = windows["path"].map(widths)
+    windows["usual"] = windows.groupby("path")["p95"].transform("median")
+    windows["times"] = windows["p95"] / windows["usual"]
+    slow = windows[windows["times"] >= times]
     slow = slow.assign(
-        hours=slow.groupby("path")["bin"].transform("size"),
+        hours=slow.groupby("path")["width"].transform("sum"),
         lost=(slow["p95"] - slow["usual"]) * slow["timed"],
     ).sort_values(["lost", "path"], ascending=[False, True])
-    worst = slow.drop_duplicates("path")
-    return worst[["path", "bin", "timed", "p95", "usual", "times", "hours"]].reset_index(drop=True)
+    return slow.drop_duplicates("path")[columns].reset_index(drop=True)
 
 
 def page_counts(rows: Rows, selection: Selection, *, hourly: bool = False) -> pd.DataFrame:
