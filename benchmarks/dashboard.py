@@ -1,8 +1,9 @@
 """The dashboard in a real browser over a month of history: seconds of its pages, CPU and memory of its server.
 
 The browser times a click until the first value of the new page is drawn, and until the whole page is drawn and nothing
-of it waits. No new lines come meanwhile, so the cores of a viewer are those of waiting and of the clock. The reference is an app with two pages, each of which has one st.metric and one chart that refresh as often
-as those of the dashboard: Streamlit's own share. Needs Chromium and its driver on the path.
+of it waits. No new lines come meanwhile, so the cores of a viewer are those of waiting and of the clock. The reference
+is an app with two pages, each of which has one st.metric and one chart that refresh as often as those of the dashboard:
+Streamlit's own share. Needs Chromium and its driver on the path.
 """
 
 from __future__ import annotations
