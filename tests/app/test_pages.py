@@ -141,7 +141,7 @@ def test_sessions(tmp_path: Path) -> None:
     }
     changes = {m.label: m.delta for m in page.metric}
     assert changes["Sessions"] == "+300.0%" and changes["Bounce rate"] == "-75.0 pp"
-    assert changes["Median duration"] == "", "a median of 0 s is not nothing"
+    assert changes["Median duration"] == "+1 min 55 s", "a median of 0 s is not nothing"
     assert len(table(page, "entry_page", "closed")) == 4
 
 

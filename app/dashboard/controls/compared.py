@@ -38,10 +38,11 @@ def metric(
     counts: bool = True,
 ) -> None:
     """A figure with its change: an arrow, "new", or nothing; of a `share` in percentage points. `better`: whether more
-    is (None: neither). Only what `counts` can be new: a median of 0 is a value as any other."""
-    text = change.points if share else str(change) if counts or not change.is_new else ""
+    is (None: neither). Only what `counts` can be new: of a median that was 0, the change is the value."""
+    is_new = change.is_new and counts
+    text = change.points if share else f"+{value}" if change.is_new and not counts else str(change)
     color: Literal["off", "normal", "inverse"] = (
-        "off" if better is None or change.is_new else "normal" if better else "inverse"
+        "off" if better is None or is_new else "normal" if better else "inverse"
     )
     flat = change.ratio is not None and abs(change.ratio) < FLAT
     st.metric(
@@ -49,7 +50,7 @@ def metric(
         value,
         None if not text or flat else text,
         delta_color=color,
-        delta_arrow="off" if change.is_new else "auto",
+        delta_arrow="off" if is_new else "auto",
         border=True,
         help=help,
         height="stretch",
