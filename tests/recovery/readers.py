@@ -21,8 +21,8 @@ from tidemark.figures.rows import Direct
 from tidemark.settings import Settings
 
 REPORTS = ("overview", "pages", "sources", "errors", "bots")
-# The API answers no question without a range.
-_RANGE = {"range": ("all",)}
+# The days of the traffic. The API answers no question without a range.
+_RANGE = {"from": ("2026-05-28",), "to": ("2026-05-30",)}
 _PAUSE_SECONDS = 1.0
 
 
