@@ -10,7 +10,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 # Numbers of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 # How libraries say that the system gave them no memory, in errors that are no MemoryError.
-_NO_MEMORY = re.compile(r"(?i)cannot allocate memory|out of memory|can't (start|spawn)[a-z ]* thread")
+_NO_MEMORY = re.compile(
+    r"(?i)cannot allocate memory|out of memory|failed to map segment|can't (start|spawn)[a-z ]* thread"
+)
 # How delta-rs marks the cause of what the line above says, and the colours in its text.
 _CAUSE, _COLOURS = "\u21b3", re.compile(r"\x1b\[[0-9;]*m")
 
