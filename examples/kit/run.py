@@ -24,6 +24,7 @@ from tidemark.settings import Settings
 from tidemark.signals import stop_signals
 from tidemark.spark import spark_session
 from tidemark.store import deltalog
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock, schema_check
 from tidemark.stream.query import Query
 from tidemark.stream.run import Runtime
@@ -138,8 +139,9 @@ def _require_whole(home: Home, queries: Sequence[Query], known: Collection[str])
         accounted = store.committed(ACCOUNTS, writer) if writer else -1
         holds = {table: store.committed(table, writer) for table in query.commits if table.name in known}
         lost += [str(Loss(t, query.name, n, accounted)) for t, n in holds.items() if n < accounted]
+    opened = DeltaRsStore(lakehouse)
     for table in home.tables:
-        missing = missing_files(lakehouse, table)
+        missing = missing_files(lakehouse, opened, table)
         if missing:
             lost.append(
                 f"{len(missing)} files of {table.name} are missing or cut short, such as {missing[0]}"
