@@ -75,7 +75,9 @@ def accounted(query: Query, spark: SparkSession, store: Store, *, collected: boo
 def _counts(batch: DataFrame, spark: SparkSession) -> Mapping[str, Any]:
     """The counts of all observed topics, once the batch has been read; empty if there are none."""
     id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    metrics = spark.streams.get(id)._jsq.streamingQuery().lastExecution().observedMetrics().iterator()
+    query = spark.streams.get(id) if id else None
+    assert query, "a batch belongs to a query"
+    metrics = query._jsq.streamingQuery().lastExecution().observedMetrics().iterator()
     accepted, rejected, newest, has_row = 0, 0, -1, False
     while metrics.hasNext():
         pair = metrics.next()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -65,7 +66,7 @@ def _live(home: Path, sensor: str) -> None:
     st.caption(f"As of {windows['updated_at'].max():%H:%M:%S} UTC by our clock; windows are by the plant's.")
 
 
-def clocks(windows: pd.DataFrame) -> alt.LayerChart:
+def clocks(windows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """The average of each minute of event time and of ingestion time, as steps, and the rolling one, as a line.
 
     A hollow point is an early result.
@@ -75,7 +76,7 @@ def clocks(windows: pd.DataFrame) -> alt.LayerChart:
     # The axis shows the plant's time as it is, in whatever time zone the browser may be.
     shown["window_end"] = shown["window_end"].dt.tz_localize(None)
     shown["state"] = shown["final"].map({True: "final", False: "early"}).fillna("no watermark")
-    look = {
+    look: dict[str, Any] = {
         "title": None,
         "legend": alt.Legend(orient="top"),
         "scale": alt.Scale(domain=list(COLORS), range=list(COLORS.values())),
@@ -98,8 +99,8 @@ def _rows(results: Results, table: Table, sensor: str) -> pd.DataFrame:
         rows: pa.Table = results.table(table)
     except TidemarkError:
         rows = table.arrow_schema.empty_table()
-    frame = rows.to_pandas()
-    return frame[frame["sensor"] == sensor]
+    frame: pd.DataFrame = rows.to_pandas()
+    return frame.loc[frame["sensor"] == sensor]
 
 
 if __name__ == "__main__":
