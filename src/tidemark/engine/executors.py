@@ -20,7 +20,7 @@ from tidemark.engine.tasks import FAN_IN, Outcome, Partials, Task, chunks, load
 from tidemark.engine.work import Work
 
 # How far the workers of executors lower their priority.
-_NICE = 10
+_NICE = 5
 _RESULT = "kind string, name string, payload binary"
 _IPC = pa.ipc.IpcWriteOptions(compression="zstd")
 
