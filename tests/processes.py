@@ -37,8 +37,18 @@ _READ_AT_START = (
 )
 _NAMES = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]  # type: ignore[attr-defined]
 # Options of Popen that a fork cannot have, with their defaults.
-_OTHERS = {"executable": None, "preexec_fn": None, "close_fds": True, "pass_fds": (), "shell": False, "gid": None,
-           "gids": None, "uid": None, "umask": -1, "process_group": -1}  # fmt: skip
+_OTHERS = {
+    "executable": None,
+    "preexec_fn": None,
+    "close_fds": True,
+    "pass_fds": (),
+    "shell": False,
+    "gid": None,
+    "gids": None,
+    "uid": None,
+    "umask": -1,
+    "process_group": -1,
+}
 
 
 class Popen(subprocess.Popen[AnyStr]):

@@ -16,16 +16,8 @@ _FILLER = "filler"
 @contextmanager
 def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
     """A file system of its own at `place`; skips the test where none can be mounted."""
-    place.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tidemark-test", str(place)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
-    try:
+    with _mounted("tmpfs", f"size={megabytes}m,mode=0700", "tidemark-test", place):
         yield place
-    finally:
-        # Lazily: a JVM may still have a file open there.
-        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def fill(place: Path, leave: int = 0) -> None:
@@ -68,14 +60,21 @@ def new_device(image: Path, megabytes: int) -> None:
 def mounted(image: Path, place: Path) -> Iterator[Path]:
     """Mounts the file system of a file, to which the kernel writes what programs sync, and little else for minutes.
     Skips the test where it cannot be mounted."""
+    with _mounted("ext4", "loop,noatime,commit=300", str(image), place):
+        yield place
+
+
+@contextmanager
+def _mounted(kind: str, options: str, source: str, place: Path) -> Iterator[None]:
     place.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "ext4", "-o", "loop,noatime,commit=300", str(image), str(place)]
+    mount = ["mount", "-t", kind, "-o", options, source, str(place)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"cannot mount a file system: {done.stderr.strip()}")
     try:
-        yield place
+        yield
     finally:
+        # Lazily: a JVM may still have a file open there.
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
