@@ -79,7 +79,8 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
     Salts.of(settings).expire()
     done, ends = [], dict[int, int]()
     with lock.upkeep(settings) as no_rebuild:
-        # What has replaced the files to delete must not be lost. It did so `version_retention_seconds` ago.
+        # Old files are deleted below, so the device must have the files that replaced them
+        # `version_retention_seconds` ago.
         home.lakehouse.sync()
         for table in home.tables:
             if home.lakehouse.exists(table):
@@ -116,7 +117,7 @@ def erase_old_versions(home: Home) -> list[str]:
     left = []
     settings = home.settings
     with lock.upkeep(settings), lock.at_rest(settings):
-        home.lakehouse.sync()  # what has replaced the files must not be lost
+        home.lakehouse.sync()  # the device must have the new files before the old ones are deleted
         for table in home.tables:
             if not _Upkeep(home, table, in_use=False).erase():
                 left.append(table.name)
