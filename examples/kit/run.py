@@ -131,17 +131,17 @@ def _runtime(job: Job, home: Home) -> tuple[Runtime, list[Query]]:
 def _require_whole(home: Home, queries: Sequence[Query], known: Collection[str]) -> None:
     """Raises TableError unless the tables have every batch that was accounted for, and all of their files. `known` are
     the upsert tables of earlier starts: others are new."""
-    lakehouse, store, lost = home.lakehouse, home.store, []
+    lakehouse = home.lakehouse
     if lakehouse.can.durable:
         return
+    store, lost = DeltaRsStore(lakehouse), list[str]()
     for query in queries:
         writer = deltalog.writer(query.name, query.checkpoint(lakehouse))
         accounted = store.committed(ACCOUNTS, writer) if writer else -1
         holds = {table: store.committed(table, writer) for table in query.commits if table.name in known}
         lost += [str(Loss(t, query.name, n, accounted)) for t, n in holds.items() if n < accounted]
-    opened = DeltaRsStore(lakehouse)
     for table in home.tables:
-        missing = missing_files(lakehouse, opened, table)
+        missing = missing_files(lakehouse, store, table)
         if missing:
             lost.append(
                 f"{len(missing)} files of {table.name} are missing or cut short, such as {missing[0]}"

@@ -151,11 +151,8 @@ def _chosen(states: States, identity: str, known: Callable[[Path], int | None]) 
             continue
         # Homes of earlier versions do not say that they are lasting.
         lasting = bool(home.record.get("lasting"))
-        usable = (
-            lasting and home.record.get("made") == identity and not _is_damaged(home.directory / "tables")
-        )
-        size = known(home.directory) if usable else None
-        if size is not None:
+        size = known(home.directory) if lasting and home.record.get("made") == identity else None
+        if size is not None and not _is_damaged(home.directory / "tables"):
             fitting.append((of_these, size, home))
         elif not lasting or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:
             home.remove()
