@@ -129,6 +129,12 @@ BENCHMARKS = {
         quick={"days": 3, "lines": 2_000, "kept": {"lines": "1d", "requests": "2d"}},
         full={"days": 365, "lines": 172_800, "kept": {"lines": "30d", "requests": "90d"}},
     ),
+    "year_of_files": Benchmark(
+        year.measure_files,
+        {"days": 365, "lines": 5_000, "kept": {"lines": "30d", "requests": "90d", "figures": "180d"}},
+        quick={"days": 3, "lines": 2_000, "kept": {"lines": "1d", "requests": "2d"}},
+        full={"lines": 172_800},
+    ),
     "alerts": Benchmark(
         alerts.measure, {"seconds": 300, "warm_up": 180}, quick={"seconds": 20, "warm_up": 40}
     ),
@@ -136,7 +142,7 @@ BENCHMARKS = {
 
 # About a cluster, an example, a limit of memory, a decision, and a year: not about the speed of the pipeline on one
 # machine.
-ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch", "synced", "year")
+ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch", "synced", "year", "year_of_files")
 
 
 def main() -> None:

@@ -97,7 +97,8 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
             erase_records(home)
         elif ends:
             at_most = in_bronze(home)
-            ends = {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}
+            # Lines of files have partitions that no Kafka has.
+            ends = {p: min(end, at_most[p]) for p, end in ends.items() if p in at_most}
             erase_records(home, ends, segments=False)
     if not hot_only:
         note_recounted_days(home)
