@@ -13,12 +13,14 @@ _DIRECTORY = Path(tidemark.__file__).parent / "parse" / "network_lists"
 _ORDER = ("hosting", "cdn", "crawler", "relay", "private")
 
 
+@cache
 def network_of(address: str) -> str | None:
     """The kind of the longest network that has the address; None for private ones and any other."""
     _, kind = max(_around(address), default=(0, "private"))
     return None if kind == "private" else kind
 
 
+@cache
 def verified(address: str, bot: str | None) -> str | None:
     """Whether a bot comes from the networks that its operator publishes for it."""
     lists = [networks for _, networks, bots in _lists() if bot and bot.lower() in bots]

@@ -28,6 +28,8 @@ READING_POINTS = (
 )
 SAVING_POINTS = ("savepoint:create", "savepoint:before-done")
 RESTORING_POINTS = ("restore:prepared", "restore:between@1", "restore:between@2", "restore:before-end")
+# More lines than most homes take in.
+_LINES, _LINES_OF_ACTION = 1_000, 70
 SWAP_POINTS = tuple(point for point in HISTORY_POINTS if point.startswith("swap:"))
 
 
@@ -135,7 +137,7 @@ def play_on_files(
             place = directory / str(number)
             place.mkdir()
             settings = Settings.of(home=place / "home", quality_interval_seconds=0.0)
-            lines = traffic(seed + number, lines=PART_RECORDS * (actions // homes + 10), rate=20)
+            lines = traffic(seed + number, lines=_LINES + _LINES_OF_ACTION * (actions // homes), rate=20)
             # A usual import is one batch.
             world = World(
                 FileEngine(process), settings, place, chance, lines, most_lines=PART_RECORDS, tables=tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -181,6 +182,6 @@ class Table:
         fields = zip(self.arrow_schema, self.columns, strict=True)
         return pa.schema([field.with_metadata({"comment": c.meaning}) for field, c in fields])
 
-    @property
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
         return pa.schema([pa.field(c.name, _TYPES[c.type]) for c in self.columns])
