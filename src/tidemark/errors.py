@@ -9,10 +9,11 @@ import re
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Numbers of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
-# How libraries say that the system gave them no memory, in errors that are no MemoryError.
-_NO_MEMORY = re.compile(
-    r"(?i)cannot allocate memory|out of memory|failed to map segment|can't (start|spawn)[a-z ]* thread"
-)
+# How libraries say that the system gave them no memory, no thread or no file, in errors of classes of their own.
+_NO_MEMORY = re.compile(r"(?i)cannot allocate memory|out of memory|failed to map segment")
+_NO_THREAD = re.compile(r"(?i)(can't (start|spawn)|failed to launch)[a-z ]* thread")
+_NO_FILE = re.compile(r"(?i)too many open files")
+MORE_THREADS = "Raise the limit of processes and threads (`ulimit -u`, TasksMax=, a container's pids limit)"
 # How delta-rs marks the cause of what the line above says, and the colours in its text.
 _CAUSE, _COLOURS = "\u21b3", re.compile(r"\x1b\[[0-9;]*m")
 
@@ -74,10 +75,10 @@ def unwritable(problem: str, error: OSError, remedy: str) -> PlatformError:
 
 
 def of_machine(error: BaseException) -> PlatformError | None:
-    """The error for an exception whose cause is the machine: a full disk, too little memory, a missing permission. None
-    for any other exception."""
-    if is_short_of_memory(error):
-        return short_of_memory(first_line(error))
+    """The error for an exception whose cause is the machine: a full disk, too little memory, too few threads or open
+    files, a missing permission. None for any other exception."""
+    if lack := shortage(error, first_line(error)):
+        return lack
     if not isinstance(error, OSError):
         return None
     if error.errno in FULL:
@@ -91,17 +92,21 @@ def of_machine(error: BaseException) -> PlatformError | None:
     )
 
 
-def is_short_of_memory(error: BaseException) -> bool:
-    """Whether the system gave the process no memory, or no thread."""
-    return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
+def shortage(error: BaseException, what: str) -> PlatformError | None:
+    """The error for an exception by which the system gave this process no memory, no thread or no open file; `what`
+    says which part of the program met it. None for any other exception."""
+    text = str(error)
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
+        return _refused("too little memory", what, "Free memory, or raise the limit of this process")
+    if _NO_THREAD.search(text):
+        return _refused("too few threads", what, MORE_THREADS)
+    if _NO_FILE.search(text):
+        return _refused("too few open files", what, "Raise their limit (`ulimit -n`, LimitNOFILE=)")
+    return None
 
 
-def short_of_memory(what: str) -> PlatformError:
-    """The error for a lack of memory; `what` says which part of the program met it."""
-    return PlatformError(
-        f"too little memory: {what}",
-        "Free memory, or raise the limit of this process, and start again: nothing is lost.",
-    )
+def _refused(lack: str, what: str, remedy: str) -> PlatformError:
+    return PlatformError(f"{lack}: {what}", f"{remedy}, and start again: nothing is lost.")
 
 
 class QualityError(TidemarkError):

@@ -1,19 +1,35 @@
-"""Defaults that suit the machine: the driver's heap, shuffle partitions, threads."""
+"""Defaults that suit the machine: the driver's heap, shuffle partitions, threads; and the least that it must give."""
 
 from __future__ import annotations
 
 import os
 import re
+import resource
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tidemark.errors import SettingError
+from tidemark.errors import MORE_THREADS, PlatformError, SettingError
 from tidemark.settings.sections import SparkSettings
 
 LEAST_HEAP_MEBIBYTES = 512
 MOST_HEAP_MEBIBYTES = 2048
 
-# Files with a container's memory limit, of cgroup v2 and v1. "max", or more than the machine has, means no limit.
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+# Address space that libraries and their threads reserve, most of which never becomes memory. With less they abort, or
+# wait forever for a thread: a look at a log needs 2.9 GB of it on two cores, and the threads of a core half a GB.
+_SPACE_MEBIBYTES, _SPACE_MEBIBYTES_OF_CORE = 2048, 512
+# Threads of a look at a log: fifty on two cores.
+_THREADS, _THREADS_OF_CORE = 40, 12
+# Memory of a look at a log: 600 MiB, of which a little may be in other processes' use, too.
+_MEMORY_MEBIBYTES = 512
+
+# The directory and the file of a control group's limit of memory, by the controllers that /proc/self/cgroup names: of
+# cgroup v2 and v1. "max", or more than the machine has, means no limit.
+_LIMITS = {
+    "": (Path("/sys/fs/cgroup"), "memory.max"),
+    "memory": (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+}
+_GROUPS = Path("/proc/self/cgroup")
 
 
 def heap_mebibytes(settings: SparkSettings) -> int:
@@ -28,15 +44,67 @@ def heap_mebibytes(settings: SparkSettings) -> int:
     return int(size[1]) << (10 if size[2] == "g" else 0)
 
 
-def memory_mebibytes(limits: tuple[Path, ...] = _LIMITS) -> int:
-    """The machine's memory, or the smallest limit in a file of `limits`."""
+def memory_mebibytes(limits: Iterable[Path] | None = None) -> int:
+    """The machine's memory, or the smallest limit in a file of `limits`, by default those of the control groups that
+    this process is in."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in limits:
+    for limit in _limits() if limits is None else limits:
         try:
             memory = min(memory, int(limit.read_text()))
         except (OSError, ValueError):
             continue
     return memory >> 20
+
+
+def _limits() -> Iterator[Path]:
+    groups = _GROUPS.read_text().splitlines() if _GROUPS.exists() else []
+    for _, controllers, group in (line.split(":", 2) for line in groups):
+        if controllers in _LIMITS:
+            directory, name = _LIMITS[controllers]
+            # A container may see its own group as the root, under the name that it has outside.
+            below = Path(group.strip("/"))
+            yield from (directory / each / name for each in (below, *below.parents))
+
+
+def require_room() -> None:
+    """Raises PlatformError if this process may not take the address space and the memory, or start the threads, that a
+    command needs which opens tables. Without them, libraries abort, or wait forever for a thread."""
+    cores = os.cpu_count() or 2
+    most, least = (
+        resource.getrlimit(resource.RLIMIT_AS)[0],
+        _SPACE_MEBIBYTES + cores * _SPACE_MEBIBYTES_OF_CORE,
+    )
+    if most != resource.RLIM_INFINITY and most >> 20 < least:
+        raise PlatformError(
+            f"this process may reserve {most >> 20:,} MiB of address space (`ulimit -v`), and needs {least:,}, most of"
+            " which never becomes memory",
+            "Raise the limit: `ulimit -v unlimited`. To limit memory, use a control group (MemoryMax=).",
+        )
+    if (memory := memory_mebibytes()) < _MEMORY_MEBIBYTES:
+        raise PlatformError(
+            f"this process may have {memory:,} MiB of memory, and needs {_MEMORY_MEBIBYTES}",
+            "Raise the limit of its container or control group (MemoryMax=).",
+        )
+    _require_threads(_THREADS + cores * _THREADS_OF_CORE)
+
+
+def _require_threads(number: int) -> None:
+    """Starts so many threads, and ends them: no file says how many more a process may start."""
+    done = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        while len(started) < number:
+            thread = threading.Thread(target=done.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise PlatformError(
+            f"this process may start {len(started)} threads, and needs {number}", f"{MORE_THREADS}."
+        ) from error
+    finally:
+        done.set()
+        for thread in started:
+            thread.join()
 
 
 def shuffle_partitions(settings: SparkSettings) -> int:

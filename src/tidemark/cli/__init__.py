@@ -14,6 +14,7 @@ import click
 from tidemark import __version__
 from tidemark.errors import TidemarkError, of_machine
 from tidemark.local.directories import require_version
+from tidemark.machine import require_room
 from tidemark.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ COMMANDS = {
     "data": "tidemark.cli.data",
 }
 
+# Commands that open no table.
+_WITHOUT_TABLES = frozenset({"explain", "generate", "ingest", "prepare", "send"})
 # Commands that write nothing to the home.
 _READING = frozenset({"status", "report", "explain"})
 
@@ -102,7 +105,10 @@ _refuse_options_as_values(tidemark)
 
 def settings_of(ctx: click.Context, **more: Any) -> Settings:
     """The settings of this call: the group's, overridden by the command's own options. Raises PlatformError for a home
-    that a newer version has written, unless the command only reads."""
+    that a newer version has written, unless the command only reads, and as `tidemark.machine.require_room`, unless it
+    opens no table."""
+    if ctx.info_name not in _WITHOUT_TABLES:
+        require_room()
     settings = load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
     if ctx.info_name not in _READING:
         require_version(settings)
@@ -155,7 +161,7 @@ def main() -> None:
     except BaseException as error:  # what Rust code cannot handle is no Exception
         if lack := of_machine(error):
             _show(lack)
-            sys.exit(lack.exit_code)
+            _exit_at_once(lack.exit_code)
         lost = _java_ended()
         if lost is None:
             raise
@@ -181,7 +187,7 @@ def _java_ended() -> TidemarkError | None:
 
 
 def _exit_at_once(code: int) -> None:
-    """Threads that still commit a batch would crash while the interpreter ends."""
+    """Threads that still commit a batch would crash while the interpreter ends, or wait for others that never start."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -28,6 +28,7 @@ from tidemark.local import dashboard, view
 from tidemark.local.directories import prepare_home
 from tidemark.local.process import wait_until
 from tidemark.local.records import live_record
+from tidemark.machine import require_room
 from tidemark.settings import Settings, load
 from tidemark.settings.sections import DashboardSettings, UpkeepSettings
 
@@ -87,6 +88,7 @@ def view_command(
         return _kept(clear=clear)
     if not files:
         raise click.UsageError("Missing argument 'FILE...'.", ctx)
+    require_room()
     objects = objects_of(ctx, files, endpoint=endpoint, where=where, since=since)
     shows = with_dashboard and not as_json
     sys.exit(_view(files, objects, site, log_format or "", browser=browser, as_json=as_json, shows=shows))

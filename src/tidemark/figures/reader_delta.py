@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemark.errors import first_line
+from tidemark.errors import first_line, shortage
 from tidemark.figures.dialects import DataFusion
 from tidemark.figures.query import Query
 from tidemark.figures.reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
@@ -177,6 +177,8 @@ def _committed_at(handle: DeltaTable) -> datetime:
 
 def _unreadable(table: str, error: BaseException) -> ReadError:
     reason = first_line(error)[:300].rstrip(".")
+    if lack := shortage(error, f"{table} cannot be read: {reason}"):
+        return ReadError(lack.problem, lack.remedy)
     return ReadError(
         f"{table} cannot be read: {reason}", "If this lasts, stop the pipeline and run `tidemark repair`."
     )

@@ -32,8 +32,7 @@ from tidemark.errors import (
     TableError,
     TidemarkError,
     first_line,
-    is_short_of_memory,
-    short_of_memory,
+    shortage,
 )
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
@@ -329,8 +328,8 @@ class DeltaRsStore:
 
     def _failure(self, table: Table, what: str, error: Exception) -> TidemarkError:
         path = self._lakehouse.path(table)
-        if is_short_of_memory(error):
-            return short_of_memory(f"table {table.name} at {path} cannot be {what}: {first_line(error)}")
+        if lack := shortage(error, f"table {table.name} at {path} cannot be {what}: {first_line(error)}"):
+            return lack
         if _FULL in str(error):
             return PlatformError(
                 f"the disk is full: table {table.name} at {path} cannot be {what}",
