@@ -125,7 +125,7 @@ def play_actions(
         )
         with reading(settings) as answered:
             done = play(world, {**_WITHIN, **(_PROCESSES if processes else {})}, actions, say)
-        say(", ".join(f"{outcome} {times} times" for outcome, times in sorted(answered.outcomes.items())))
+        say(answered.text())
         AdminClient(kafka.client_config(settings.kafka)).delete_topics([settings.kafka.topic])
         return done
 

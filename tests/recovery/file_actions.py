@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.recovery import world as shared
 from tests.recovery.file_engine import PART_RECORDS, FileEngine, commands, sites_of
 from tests.recovery.killing import HISTORY_POINTS, traffic
+from tests.recovery.readers import reading
 from tests.recovery.world import Action, Say, World, play
 from tidemark.contract.quality_tables import ACCOUNTS, INVENTORY, NOTES, PROGRESS, SITES
 from tidemark.contract.table import Table
@@ -128,8 +130,8 @@ def play_on_files(
 ) -> Counter[str]:
     """Plays a number of random actions in new homes without Kafka and Spark, and returns how often each was done.
 
-    Several homes share the tables that are made of requests, because commits take most of an action's time. Raises
-    AssertionError.
+    Several homes share the tables that are made of requests, because commits take most of an action's time. A single
+    home has readers meanwhile. Raises AssertionError.
     """
     chance, done = random.Random(seed), Counter[str]()
     with commands() as process:
@@ -142,7 +144,11 @@ def play_on_files(
             world = World(
                 FileEngine(process), settings, place, chance, lines, most_lines=PART_RECORDS, tables=tables
             )
-            done.update(play(world, ACTIONS, actions // homes, say))
+            # Reports need tables that most of several homes do not have.
+            with reading(settings) if homes == 1 else nullcontext() as answered:
+                done.update(play(world, ACTIONS, actions // homes, say))
+            if answered:
+                say(answered.text())
     return done
 
 

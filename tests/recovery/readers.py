@@ -33,6 +33,9 @@ class Answered:
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[BaseException] = field(default_factory=list)
 
+    def text(self) -> str:
+        return ", ".join(f"{outcome} {times} times" for outcome, times in sorted(self.outcomes.items()))
+
 
 @contextmanager
 def reading(settings: Settings) -> Iterator[Answered]:
