@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, Expected, recount
+from tidemark.importing.importer import Options, import_files
 from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.settings import Settings
 from tidemark.stream import lock
@@ -151,6 +152,22 @@ def test_any_order_gives_the_same_tables(
     take(settings, spark, arrival)
     assert contents(settings) == in_order
     assert_equal(settings, expected)
+
+
+def test_logs_of_other_days_are_imported_in_any_order(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Today's log, last month's, and yesterday's, whose lines are in no order, in two files."""
+    settings = fresh(broker, tmp_path, visitor_key="order")
+    today, month, yesterday = (lines(30 + ago, start=START - ago * DAY) for ago in (0, 30, 1))
+    random.Random(1).shuffle(yesterday)
+    half = len(yesterday) // 2
+    for number, part in enumerate((today, month, yesterday[:half], yesterday[half:])):
+        log = tmp_path / f"{number}.log"
+        log.write_bytes(b"".join(line + b"\n" for _, line in part))
+        import_files([str(log)], Options(settings.kafka, site="shop", say=lambda text: None))
+        run_here(spark, settings)
+    assert_equal(settings, recount([*today, *month, *yesterday]))
 
 
 def view(site: str, visitor: int, second: int) -> Delivery:

@@ -14,7 +14,7 @@ from tidemark.settings import Settings
 
 @pytest.mark.parametrize("seed", [1])
 def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int) -> None:
-    play_on_files(seed, 80, tmp_path, homes=4)
+    play_on_files(seed, 300, tmp_path, homes=6)
 
 
 @pytest.mark.soak
