@@ -1,18 +1,20 @@
 """Prepares the pages before somebody opens one: loads their libraries, reads the first page's figures, and unites the
-visitors of past days. For a month of twenty million requests the latter takes a second or two, and days that are over
-hardly change."""
+visitors of past days and counts their lines. For a month of twenty million requests the latter takes some seconds, and
+days that are over hardly change."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import threading
+import time as clocks
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
 import streamlit as st
 
-from tidemark.figures import overview
+from tidemark.figures import bots, errors, goals, overview, searches, suspected
 from tidemark.figures.extents import extents, of_site
 from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
 from tidemark.figures.permitted import Permitted
@@ -27,6 +29,7 @@ from .filters import Filters
 from .panel import Look
 
 DAYS = timedelta(days=31)
+WEEK = timedelta(days=7)
 _NICE = 10
 
 
@@ -66,6 +69,8 @@ def _unite(reader: Reader, unions: UnionCache) -> None:
     importlib.import_module("altair")  # some pages do when they are drawn
     with suppress(ReadError):  # the panels say so
         unite(reader, unions)
+        declared = goals.of_site(data.goals(reader), None)
+        count(reader, unions, searches.extensions(declared))
 
 
 def unite(reader: Reader, unions: UnionCache) -> None:
@@ -78,3 +83,26 @@ def unite(reader: Reader, unions: UnionCache) -> None:
     for gold, by in ((TRAFFIC, ()), (PAGES, ("path",)), (COUNTRIES, ("country",))):
         with suppress(MissingTableError):
             united(rows, gold, gold.where(selection), by)
+
+
+def count(reader: Reader, unions: UnionCache, extensions: tuple[str, ...]) -> None:
+    """Counts the newest days of the figures that read all lines, week by week; downloads are of files with one of the
+    `extensions`. It rests as long as it has read, because an engine's threads do not give way. Raises ReadError."""
+    rows = Direct(reader, unions)
+    newest = of_site(extents(rows), None).newest
+    if newest is None:
+        return
+    end = datetime.combine(newest + timedelta(days=1), time(), UTC)
+    figures: tuple[Callable[[Selection], object], ...] = (
+        lambda week: searches.downloads(rows, week, extensions),
+        lambda week: bots.pretenders(rows, week),
+        lambda week: errors.referrers(rows, week),
+        lambda week: suspected.people(rows, week),
+    )
+    for number in range(-(-DAYS // WEEK)):
+        week = Selection(start=end - (number + 1) * WEEK, end=end - number * WEEK)
+        for figure in figures:
+            begun = clocks.monotonic()
+            with suppress(MissingTableError):
+                figure(week)
+            clocks.sleep(clocks.monotonic() - begun)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,18 @@ def test_what_is_remembered_for_one_right_answers_nobody_with_another(reader: Re
     assert len(data.rows_of(permitted(reader, ANALYST))(wanted)) < len(data.rows_of(reader)(wanted))
     with pytest.raises(ForbiddenError):
         data.rows_of(permitted(reader, VIEWER))(wanted)
+
+
+def test_rows_that_were_counted_are_shown_to_nobody_who_may_not_see_them(reader: Reader) -> None:
+    wanted = query("silver/sessions", ["session_id"])
+    for right in (Right("viewer"), VIEWER, EVERYTHING):
+        known = data.rows_of(permitted(reader, right)).reader
+        counted = known.arrow(replace(wanted, counted=True))
+        if right is EVERYTHING:
+            assert known.arrow(wanted) is counted
+        else:
+            with pytest.raises(ForbiddenError):
+                known.arrow(wanted)
 
 
 def test_no_page_says_that_its_rows_are_only_counted() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from app.dashboard import ahead
 from tests.app import tables
 from tests.app.tables import Request
 from tidemark.figures.bins import Bins
-from tidemark.figures.query import Where
+from tidemark.figures.query import Query, Where
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.sketches import unite
@@ -88,6 +89,65 @@ def test_a_revised_day_is_united_again_and_the_others_are_kept(tmp_path: Path) -
     assert distinct(rows, "gold/traffic", ())["visitors"].item() == people([*requests, late])
     kept = [key for key, (_, value) in cache.entries.items() if before.get(key) is value]
     assert len(kept) == len(before) - 2  # all but the revised day and the merged earlier days
+
+
+def test_days_between_revised_ones_are_not_read_again(tmp_path: Path) -> None:
+    requests = crowd(6, days=9)
+    tables.write_gold(tmp_path, requests)
+    reader = Recording(tmp_path)
+    rows = Direct(reader)
+    start = NOON - timedelta(days=8)
+    distinct(rows, "gold/traffic", (Where("window_start", ">=", start),))
+    reader.bounds.clear()
+
+    # Another hour begins: a bound within the first day, and a line of the last one.
+    moved = start + timedelta(hours=1)
+    newest = [*requests, Request(NOON, "someone new", site="a")]
+    tables.write_gold(tmp_path, newest)
+    result = distinct(rows, "gold/traffic", (Where("window_start", ">=", moved),))
+
+    assert result["visitors"].item() == people([r for r in newest if r.time >= moved])
+    day = timedelta(days=1)
+    first, last = (moment.replace(hour=0) for moment in (start, NOON))
+    assert reader.bounds == [(first, first + day), (last, last + day)]
+
+
+class Recording(DeltaReader):
+    """Records the first and the last bound of time of its long reads."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.bounds: list[tuple[datetime, datetime]] = []
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        *_, lower, upper = (each.value for each in q.where if isinstance(each, Where))
+        self.bounds.append((lower, upper))
+        return super().coded(q, names)
+
+
+def test_unions_take_the_bytes_of_distinct_hashes(tmp_path: Path) -> None:
+    daily = [
+        Request(NOON - timedelta(hours=hour), f"v{number}") for number in range(50) for hour in range(72)
+    ]
+    tables.write_gold(tmp_path, daily)
+    cache = UnionCache()
+
+    assert distinct(Direct(DeltaReader(tmp_path), cache), "gold/traffic", ())["visitors"].item() == 50
+
+    for _, (_, value) in cache.entries.items():
+        assert [len(union.given) for union in value.values()] == [50]
+
+
+def test_bins_within_days_are_remembered_once(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, crowd(7))
+    cache = UnionCache()
+    rows = Direct(DeltaReader(tmp_path), cache)
+
+    result = [distinct(rows, "gold/traffic", (), Grouping(bins=Bins(3600))) for _ in range(2)]
+
+    assert result[0].equals(result[1])
+    # Of a table, its columns and a day, and none of several days.
+    assert {len(key) for key, _ in cache.entries.items()} == {3}
 
 
 def test_no_rows_are_no_visitors(tmp_path: Path) -> None:

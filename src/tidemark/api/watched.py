@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.api.errors import TooLongError
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, Reader, Through, Version
+from tidemark.figures.reader import Contract, Files, Reader, Through, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,10 @@ class Watched(Through):
     def contract(self, table: str) -> Contract:
         self._watch(table)
         return super().contract(table)
+
+    def files(self, table: str, time: str) -> Files | None:
+        self._watch(table)
+        return super().files(table, time)
 
     def arrow(self, q: Query) -> pa.Table:
         self._watch(*q.tables())

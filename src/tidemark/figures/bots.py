@@ -108,6 +108,7 @@ def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd
         where=(Where("bot_verified", "=", FORGED),),
         order_by=["-requests", *by],
         limit=limit,
+        few=True,
     )
 
 

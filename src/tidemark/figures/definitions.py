@@ -125,6 +125,9 @@ class _Nothing:
         none: Mapping[str, str] = {}
         return Contract(none, none)
 
+    def files(self, table: str, time: str) -> None:
+        return None
+
     def arrow(self, q: Query) -> Any:
         import pyarrow as pa
 

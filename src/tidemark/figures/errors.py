@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from tidemark.figures import conditions, silver
+from tidemark.figures import conditions, daily, silver
 from tidemark.figures.counted import Counted
 from tidemark.figures.extents import Extent
 from tidemark.figures.measures import LINES, RESPONSES, TRAFFIC, Gold, measured
@@ -82,7 +82,8 @@ def referrers(
         "requests": count(),
     }
     # An engine would ask first whether there is a referrer, and so read it of every line.
-    counts = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
+    wanted = query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"])
+    counts = daily.counted(rows, wanted, "event_time")
     counts = counts.dropna(subset=["referrer"])
     counts["own"] = counts.pop("channel") == "internal"
     counts = counts.groupby(["path", "referrer", "own"], as_index=False)[["requests"]].sum()

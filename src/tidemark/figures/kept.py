@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tidemark.figures.permitted import is_restricted
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Reader, Through, Version
+from tidemark.figures.reader import Files, Reader, Through, Version
 from tidemark.figures.recent import Recent
 
 if TYPE_CHECKING:
@@ -29,8 +30,14 @@ class Keeping(Through):
     def version(self, table: str) -> Version | None:
         return self.versions(self.reader, [table])[0]
 
+    def files(self, table: str, time: str) -> Files | None:
+        self.versions(self.reader, [table])
+        return self.reader.files(table, time)
+
     def arrow(self, q: Query) -> pa.Table:
-        key = (self.label, repr(q), self.versions(self.reader, list(q.tables())))
+        # Only a right tells rows that are shown from those that are counted.
+        asked = q if is_restricted(self.reader) else replace(q, counted=False)
+        key = (self.label, repr(asked), self.versions(self.reader, list(q.tables())))
         most = self.kept.bytes // _PART
         return self.kept.made(key, lambda: self.reader.arrow(q), lambda rows: rows.nbytes, most)
 

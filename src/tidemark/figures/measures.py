@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from tidemark.figures import conditions, silver, visitors
+from tidemark.figures import conditions, daily, silver, visitors
 from tidemark.figures.bins import Bins, bins_of, in_utc
 from tidemark.figures.extents import extents, of_site
 from tidemark.figures.query import (
@@ -158,6 +158,7 @@ class _Measures:
     bins: Bins | None = None
     where: tuple[Condition, ...] = ()
     silver_where: tuple[Condition, ...] = ()
+    few: bool = False
 
     @property
     def groups(self) -> list[str]:
@@ -191,6 +192,7 @@ def measured(
     silver_where: Sequence[Condition] = (),
     order_by: Sequence[str] = (),
     limit: int | None = None,
+    few: bool = False,
 ) -> pd.DataFrame:
     """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time: `bin` is the beginning
     (UTC) of a bin of the selection's zone.
@@ -198,10 +200,10 @@ def measured(
     The first of `golds` that fits answers. If none does because the range has parts of windows, silver answers these
     parts only. Otherwise silver answers. `where` are further conditions, on columns that silver and gold both have;
     `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit` speak of the columns that
-    come out, not of `visitors`. Without grouping there is one row.
+    come out, not of `visitors`. Without grouping there is one row. `few`: silver's distinct values can be kept by day.
     """
     bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
-    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where))
+    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where), few)
     gold, parts = _answering(rows, golds, selection, bins)
     if gold is None:
         result = _from_silver(rows, selection, measures, order_by, limit)
@@ -268,7 +270,8 @@ def _from_silver(
     columns |= {name: base.grouped(name) for name in measures.by}
     columns |= {name: base.measures[name] for name in measures.names}
     kept = (*base.where(selection, rows), *measures.where, *measures.silver_where)
-    return rows(query(base.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit))
+    wanted = query(base.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit)
+    return daily.counted(rows, wanted, base.time, few=measures.few)
 
 
 def _added(

@@ -137,6 +137,11 @@ def permitted(reader: Reader, right: Right) -> Reader:
     return reader if right == EVERYTHING else Permitted(reader, right)
 
 
+def is_restricted(reader: Reader) -> bool:
+    """Whether it reads what a right allows, itself or through another one."""
+    return isinstance(reader, Permitted) or (isinstance(reader, Through) and is_restricted(reader.reader))
+
+
 def _is_aggregate(column: str | Expression) -> bool:
     return isinstance(column, Expression) and column.kind in AGGREGATES
 

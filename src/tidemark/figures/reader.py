@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tidemark.errors import TableError
 from tidemark.figures.query import Query
@@ -21,6 +21,10 @@ class Version:
 
     number: int
     committed_at: datetime
+
+
+# Names of files, each with the first and the last time of its rows (UTC).
+Files: TypeAlias = "list[tuple[str, datetime, datetime]]"
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ class Reader(Protocol):
         """The table's contract. Raises MissingTableError or ReadError."""
         ...
 
+    def files(self, table: str, time: str) -> Files | None:
+        """A table's files with the times of their rows in the column `time`; None where these are not known. A file
+        never changes: other rows are in other files. Raises MissingTableError or ReadError."""
+        ...
+
     def arrow(self, q: Query) -> pa.Table:
         """The rows of a query. Raises MissingTableError or ReadError."""
         ...
@@ -106,6 +115,9 @@ class Through:
 
     def contract(self, table: str) -> Contract:
         return self.reader.contract(table)
+
+    def files(self, table: str, time: str) -> Files | None:
+        return self.reader.files(table, time)
 
     def arrow(self, q: Query) -> pa.Table:
         return self.reader.arrow(q)

@@ -5,14 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemark.errors import first_line, shortage
 from tidemark.figures.dialects import DataFusion
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
+from tidemark.figures.reader import (
+    Contract,
+    Files,
+    MissingTableError,
+    ReadError,
+    Version,
+    plain,
+    properties_of,
+)
 from tidemark.figures.render import render
 from tidemark.figures.scan import scan, suits
 
@@ -36,6 +44,8 @@ class DeltaReader:
         self._options = options
         self._handles: dict[str, DeltaTable] = {}
         self._versions: dict[str, Version] = {}
+        # By table and column of time, with the handle and the version that they are of.
+        self._files: dict[tuple[str, str], tuple[DeltaTable, int, Files | None]] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -59,6 +69,16 @@ class DeltaReader:
             columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
         return Contract(properties_of(configuration), columns)
 
+    def files(self, table: str, time: str) -> Files | None:
+        with self._table_lock(table):
+            handle = self._latest(table)
+            known = self._files.get((table, time))
+            if known is None or known[0] is not handle or known[1] != handle.version():
+                with self._forgetting([table]):
+                    known = (handle, handle.version(), _files_of(handle, time))
+                self._files[table, time] = known
+            return known[2]
+
     def arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
         from deltalake import QueryBuilder
@@ -67,14 +87,15 @@ class DeltaReader:
             builder = QueryBuilder()
             for table, handle in handles.items():
                 builder = builder.register(_source(table), handle)
-            return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
+            # In plain types: a view of text holds the whole file's text in memory.
+            return plain(pa.table(builder.execute(render(q, _source, DataFusion())).read_all()))
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         import pyarrow as pa
 
         # A table elsewhere is read by the engine, which asks for all it needs at once.
         if not self._local or not suits(q):
-            return plain(self.arrow(q)).to_reader()
+            return self.arrow(q).to_reader()
         with self._tables(q) as handles:
             scanned = scan(handles[q.table], q, names)
 
@@ -168,6 +189,22 @@ def _log_entry(path: Path, version: int) -> bool:
 
 def _commit(path: Path, version: int) -> Path:
     return path / "_delta_log" / f"{version:020d}.json"
+
+
+def _files_of(handle: DeltaTable, time: str) -> Files | None:
+    import pyarrow as pa
+
+    # A vector of deleted rows changes a file's rows.
+    if "deletionVectors" in (handle.protocol().reader_features or ()):
+        return None
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    ends = (f"min.{time}", f"max.{time}")
+    if not {*ends} <= {*actions.column_names} or any(actions[name].null_count for name in ends):
+        return None
+    first, last = (actions[name].cast(pa.timestamp("us", "UTC")).to_pylist() for name in ends)
+    # Some writers cut the greatest time to milliseconds.
+    most = [moment + timedelta(milliseconds=1) for moment in last]
+    return list(zip(actions["path"].to_pylist(), first, most, strict=True))
 
 
 def _committed_at(handle: DeltaTable) -> datetime:

@@ -63,6 +63,9 @@ class SqlReader:
             {row["col_name"]: row["comment"] or "" for row in columns},
         )
 
+    def files(self, table: str, time: str) -> None:
+        return None
+
     def arrow(self, q: Query) -> pa.Table:
         dialect = self._dialect()
         statement = render(q, self._name, dialect)

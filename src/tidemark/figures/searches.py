@@ -85,6 +85,7 @@ def _counted(
         silver_where=where,
         order_by=[f"-{names[0]}", by],
         limit=limit,
+        few=True,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tidemark.figures import conditions, silver
+from tidemark.figures import conditions, daily, silver
 from tidemark.figures.query import (
     AllOf,
     AnyOf,
@@ -96,7 +96,8 @@ def people(rows: Rows, selection: Selection) -> pd.DataFrame:
     """All people per day of the selection, in the order of days: columns `day`, `visitors`, `requests`, `pageviews`."""
     sums: Columns = {"day": "day", "visitors": distinct_values("visitor_id")}
     sums |= {name: total(name) for name in ("requests", "pageviews")}
-    return rows(query(TABLE, sums, _where(selection), group_by=["day"], order_by=["day"]))
+    wanted = query(TABLE, sums, _where(selection), group_by=["day"], order_by=["day"])
+    return daily.counted(rows, wanted, "day")
 
 
 def beside(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -6,7 +6,7 @@ Days are united once and kept; when rows of a day change, only that day is unite
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,10 @@ def united(rows: Rows, table: str, where: Sequence[Condition], grouping: Groupin
         before = rows.unions.get(key, fingerprint) or {}
         if not before:
             before = merged([parts[day] for day in earlier])
-            rows.unions.put(key, fingerprint, before, _size(before))
+            # Where each group is of one day, there is nothing more to remember.
+            if not {id(union) for union in before.values()} <= _ids(parts.values()):
+                before = compacted(before)
+                rows.unions.put(key, fingerprint, before, size_of(before))
     return merged([before, parts[newest[0]]]) if newest else before
 
 
@@ -105,11 +108,22 @@ def daily(
     keys = {day: (base, _limits(where, day, grouping.time), day) for day in prints}
     parts = {day: rows.unions.get(keys[day], prints[day]) for day in prints}
     stale = [day for day in prints if parts[day] is None]
-    if stale:
-        for day, part in _unite_days(rows.reader, table, where, grouping, stale).items():
+    for run in runs(stale):
+        for day, part in _unite_days(rows.reader, table, where, grouping, run).items():
             parts[day] = part
-            rows.unions.put(keys[day], prints[day], part, _size(part))
+            rows.unions.put(keys[day], prints[day], part, size_of(part))
     return {day: (prints[day], parts[day]) for day in prints}
+
+
+def runs(days: Sequence[pd.Timestamp]) -> list[list[pd.Timestamp]]:
+    """Days in order, in runs without a gap: what lies between two runs need not be read."""
+    result: list[list[pd.Timestamp]] = []
+    for day in days:
+        if result and day - result[-1][-1] == pd.Timedelta(seconds=DAY):
+            result[-1].append(day)
+        else:
+            result.append([day])
+    return result
 
 
 def _limits(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[Condition, ...]:
@@ -138,7 +152,8 @@ def _unite_days(
         Where(time, ">=", min(days).to_pydatetime()),
         Where(time, "<", last.to_pydatetime()),
     )
-    table_rows = reader.arrow(query(table, columns, (*where, *limits)))
+    # Not kept as rows: once they are united, nobody asks for them.
+    table_rows = reader.coded(query(table, columns, (*where, *limits)), ()).read_all()
     rows = plain(table_rows.drop_columns(["sketch"]))
     seconds = _seconds(rows["start"])
     starts = np.zeros(len(seconds), np.int64) if bins is None else floors(seconds, bins.seconds, bins.shifts)
@@ -148,12 +163,20 @@ def _unite_days(
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(table_rows.column("sketch"), codes).items():
         if day_of[code] in wanted:
-            # A copy, because a part of an array holds all of it in memory.
-            unions[wanted[day_of[code]]][labels[code]] = Distinct(union.given.copy(), union.theta)
-    return unions
+            unions[wanted[day_of[code]]][labels[code]] = union
+    return {day: compacted(part) for day, part in unions.items()}
 
 
-def _size(united: United) -> int:
+def compacted(united: Mapping[Any, Distinct]) -> dict[Any, Distinct]:
+    """The same unions with each hash once. They are copies, because a part of an array holds all of it in memory."""
+    return {group: Distinct(union.hashes.copy(), union.theta) for group, union in united.items()}
+
+
+def _ids(parts: Iterable[United]) -> set[int]:
+    return {id(union) for part in parts for union in part.values()}
+
+
+def size_of(united: Mapping[Any, Distinct]) -> int:
     """The bytes of unions."""
     return sum(union.given.nbytes + _UNION_BYTES for union in united.values())
 
@@ -185,9 +208,9 @@ def _groups(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return codes, np.flatnonzero(first)
 
 
-def merged(parts: Sequence[United]) -> United:
+def merged(parts: Sequence[Mapping[Any, Distinct]]) -> dict[Any, Distinct]:
     """The unions of all parts, group by group."""
-    lists: dict[Group, list[Distinct]] = {}
+    lists: dict[Any, list[Distinct]] = {}
     for part in parts:
         for group, union in part.items():
             lists.setdefault(group, []).append(union)
