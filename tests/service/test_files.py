@@ -28,9 +28,10 @@ from tidemark.importing.importer import Options, import_files
 from tidemark.local.directories import prepare_home
 from tidemark.local.view import kept
 from tidemark.local.workers import worker_pool
+from tidemark.operate.upkeep import maintain
 from tidemark.pipeline import Pipeline
 from tidemark.service.files import FileRun
-from tidemark.settings import Settings
+from tidemark.settings import Settings, load
 
 CASES = Path(__file__).parents[1] / "cases"
 KEY = "k" * 32
@@ -166,3 +167,16 @@ def test_a_view_needs_neither_spark_nor_kafka_and_names_a_proxy(tmp_path: Path) 
     assert re.fullmatch(
         r"a proxy stands for the visitors, default: 7\d% from 10\.0\.0\.7: log .*\n", done.stderr
     )
+
+
+def test_lines_of_files_expire_without_a_broker(tmp_path: Path) -> None:
+    log, home = tmp_path / "access.log", tmp_path / "home"
+    log.write_bytes(lines(1, 500))
+    home.mkdir(mode=0o700)
+    (home / "tidemark.toml").write_text('[retention]\nlines = "1d"\n', encoding="utf-8")
+    settings = load({"home": home, "visitor_key": KEY})
+    read_without_spark(settings, [str(log)])
+    maintain(Pipeline.of(settings).on_files())
+    assert not rows(settings, "bronze.access_log", ["offset"])
+    assert rows(settings, "silver.requests", ["offset"])
+    assert not [*home.glob("broker*")]
