@@ -65,6 +65,7 @@ def _measured(
     kept: Mapping[str, str],
 ) -> list[Figure]:
     samples: dict[str, list[float]] = {}
+    every = max(1, days // _SAMPLES)
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as place:
         clock = SteppingClock.of(Path(place))
         home, log = Path(place) / "home", Path(place) / "access.log"
@@ -80,7 +81,7 @@ def _measured(
                 write(log, lines, start=start, seconds=_DAY)
                 clock.set((day + 1) * _DAY)
                 seconds, memory = take(log)
-                if (day + 1) % max(1, days // _SAMPLES) == 0:
+                if (day + 1) % every == 0:
                     figures = {
                         "a day, s": seconds,
                         "most resident memory of a process, MiB": memory,
@@ -91,6 +92,8 @@ def _measured(
                         samples.setdefault(name, []).append(value)
                     whole = sum(_sizes(home).values())
                     print(f"\n  day {day + 1}: {whole:.0f} MiB, {seconds:.0f} s", end="", flush=True)
+    for name, values in {"day": [*range(every, days + 1, every)], **samples}.items():
+        print(f"\n  {name:<50}", *(f"{value:>8.2f}" for value in values), end="")
     return [Figure(name, values) for name, values in samples.items()]
 
 
