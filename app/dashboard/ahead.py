@@ -16,7 +16,7 @@ import streamlit as st
 
 from tidemark.figures import bots, errors, goals, overview, searches, suspected
 from tidemark.figures.extents import extents, of_site
-from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
+from tidemark.figures.measures import AUDIENCE, COUNTRIES, PAGES, SOURCES, TRAFFIC, Gold, united
 from tidemark.figures.permitted import Permitted
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.rows import Direct
@@ -30,6 +30,14 @@ from .panel import Look
 
 DAYS = timedelta(days=31)
 WEEK = timedelta(days=7)
+# What the first page shows the visitors of.
+FIRST: tuple[tuple[Gold, tuple[str, ...]], ...] = (
+    (TRAFFIC, ()),
+    (PAGES, ("path",)),
+    (COUNTRIES, ("country",)),
+    (AUDIENCE, ("device",)),
+    (SOURCES, ("source",)),
+)
 _NICE = 10
 
 
@@ -74,13 +82,13 @@ def _unite(reader: Reader, unions: UnionCache) -> None:
 
 
 def unite(reader: Reader, unions: UnionCache) -> None:
-    """Unites the newest days of the figures that take longest. Raises ReadError."""
+    """Unites the newest days of the first page's figures. Raises ReadError."""
     rows = Direct(reader, unions)
     newest = of_site(extents(rows), None).newest
     if newest is None:
         return
     selection = Selection(start=datetime.combine(newest - DAYS, time(), UTC))
-    for gold, by in ((TRAFFIC, ()), (PAGES, ("path",)), (COUNTRIES, ("country",))):
+    for gold, by in FIRST:
         with suppress(MissingTableError):
             united(rows, gold, gold.where(selection), by)
 

@@ -127,15 +127,15 @@ class Recording(DeltaReader):
 
 def test_unions_take_the_bytes_of_distinct_hashes(tmp_path: Path) -> None:
     daily = [
-        Request(NOON - timedelta(hours=hour), f"v{number}") for number in range(50) for hour in range(72)
+        Request(NOON - timedelta(hours=hour), f"v{number}") for number in range(200) for hour in range(72)
     ]
     tables.write_gold(tmp_path, daily)
     cache = UnionCache()
 
-    assert distinct(Direct(DeltaReader(tmp_path), cache), "gold/traffic", ())["visitors"].item() == 50
+    assert distinct(Direct(DeltaReader(tmp_path), cache), "gold/traffic", ())["visitors"].item() == 200
 
     for _, (_, value) in cache.entries.items():
-        assert [len(union.given) for union in value.values()] == [50]
+        assert [len(union.given) for union in value.values()] == [200]
 
 
 def test_bins_within_days_are_remembered_once(tmp_path: Path) -> None:

@@ -85,8 +85,14 @@ def suspected(rows: Rows, selection: Selection, *, counted: bool = False) -> pd.
         "d": (days_of["requests"] >= NOT_FOUND) & (days_of["not_found"] == days_of["requests"]),
         "e": (days_of["hosting"].fillna(0) > 0) & (days_of["pageviews"] >= VIEWS_FROM_HOSTING) & no_assets,
     }
-    flags = pd.DataFrame(rules)
-    days_of["reasons"] = [" ".join(flags.columns[row]) for row in flags.to_numpy(bool)]
+    # Few combinations of many days: each is made a text once.
+    flags = [np.asarray(flag, bool) for flag in rules.values()]
+    combination = sum(flag.astype(int) << place for place, flag in enumerate(flags))
+    texts = [
+        " ".join(name for place, name in enumerate(rules) if number >> place & 1)
+        for number in range(1 << len(rules))
+    ]
+    days_of["reasons"] = np.array(texts, object)[combination]
     days_of = days_of[days_of["reasons"] != ""].drop(columns="of_all")
     order = ["day", "requests", "site", "visitor_id"]
     return days_of.sort_values(order, ascending=[False, False, True, True], ignore_index=True)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DAY = 86_400
 # A union's label and objects take about this much beside its hashes.
 _UNION_BYTES = 500
+# The memory of fewer hashes is not worth their order.
+_MANY = 1000
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
 Group = tuple[Any, ...]
 United = dict[Group, Distinct]
@@ -168,8 +170,12 @@ def _unite_days(
 
 
 def compacted(united: Mapping[Any, Distinct]) -> dict[Any, Distinct]:
-    """The same unions with each hash once. They are copies, because a part of an array holds all of it in memory."""
-    return {group: Distinct(union.hashes.copy(), union.theta) for group, union in united.items()}
+    """The same unions, those of many hashes with each hash once. They are copies, because a part of an array holds all
+    of it in memory."""
+    return {
+        group: Distinct((union.hashes if len(union.given) >= _MANY else union.given).copy(), union.theta)
+        for group, union in united.items()
+    }
 
 
 def _ids(parts: Iterable[United]) -> set[int]:
