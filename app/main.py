@@ -166,6 +166,7 @@ def main() -> None:
                 freshness(reader, chosen)
         who.account()
     navigation.landmark()
+    navigation.groups()
     if not full:
         start.empty_state(reader)
         return

@@ -207,6 +207,7 @@ def test_each_page_shows_its_content_on_a_phone_and_wide_accessible_in_either_th
     for failure in ("could not be drawn", "cannot be read", "No data yet"):
         assert failure not in text(browser)
     assert too_wide(browser) == [0, 0, []]
+    assert uneven(browser) == []
     assert violations(browser, OF_COLOURS) == []
 
     theme(browser, "dark")
@@ -254,6 +255,19 @@ def too_wide(browser: webdriver.Chrome) -> list[Any]:
              .filter(e => e.getBoundingClientRect().right > limit + 1 && !e.closest('canvas, .st-key-flow-chart'))
              .map(e => e.dataset.testid || e.innerText);
            return [main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - limit, over]"""
+    )
+    return result
+
+
+def uneven(browser: webdriver.Chrome) -> list[Any]:
+    """Figures that stand side by side and are not equally high."""
+    result: list[Any] = browser.execute_script(
+        """const heights = {};
+           for (const each of document.querySelectorAll('[data-testid="stMetric"]')) {
+             const {top, height} = each.getBoundingClientRect();
+             (heights[Math.round(top)] ??= []).push([Math.round(height), each.innerText]);
+           }
+           return Object.values(heights).filter(row => new Set(row.map(([height]) => height)).size > 1)"""
     )
     return result
 
@@ -361,12 +375,35 @@ def keys(browser: webdriver.Chrome, *pressed: str) -> None:
 
 
 def tab_to(browser: webdriver.Chrome, words: str, most: int = 200) -> None:
-    """Presses Tab until what has the focus contains the words; after the end of the page it goes on at the top."""
+    """Presses Tab until what has the focus contains the words, or another of its group does, to which the arrows lead;
+    after the end of the page it goes on at the top."""
     for _ in range(most):
         keys(browser, Keys.TAB)
+        for _ in range(steps_to(browser, words)):
+            keys(browser, Keys.ARROW_DOWN if is_vertical(browser) else Keys.ARROW_RIGHT)
         if words in focused(browser):
             return
     pytest.fail(f"no {words} within {most} tabs: {focused(browser)}")
+
+
+def steps_to(browser: webdriver.Chrome, words: str) -> int:
+    """How many arrows lead from what has the focus to another of its group that contains the words; 0 if none does."""
+    return int(
+        browser.execute_script(
+            """const group = document.activeElement.closest('[role="toolbar"]');
+               const stops = [...(group?.querySelectorAll('[tabindex]') ?? [])].filter(each => each.checkVisibility());
+               const at = stops.indexOf(document.activeElement);
+               const next = [...stops.slice(at), ...stops.slice(0, at)];
+               return Math.max(0, next.findIndex(each =>
+                 `${each.innerText} ${each.getAttribute('aria-label')}`.includes(arguments[0])))""",
+            words,
+        )
+    )
+
+
+def is_vertical(browser: webdriver.Chrome) -> bool:
+    group = "document.activeElement.closest('[role=\"toolbar\"]')"
+    return bool(browser.execute_script(f"return {group}.getAttribute('aria-orientation') === 'vertical'"))
 
 
 def test_requests_and_their_lines_open_and_close_by_the_keyboard_alone(
@@ -536,8 +573,15 @@ def test_ten_questions_are_answered_by_the_keyboard_alone(browser: webdriver.Chr
     assert drawn(browser, PAGES[""])
     settle(browser)
 
+    # The first stop skips to the figures, which are few stops away without it, too.
+    tab_to(browser, "Skip to figures", 1)
+    tab_to(browser, "Show visitors over time", 8)
+    browser.refresh()
+    assert drawn(browser, PAGES[""])
+    settle(browser)
+
     # How many visitors came today, compared with yesterday?
-    tab_to(browser, "Time range", 15)
+    tab_to(browser, "Time range", 4)
     keys(browser, Keys.ARROW_DOWN)
     pick(browser, "Today")
     assert wait(lambda: "range=today" in browser.current_url), browser.current_url
@@ -569,6 +613,8 @@ def test_ten_questions_are_answered_by_the_keyboard_alone(browser: webdriver.Chr
     tab_to(browser, "Open the session")
     keys(browser, Keys.ENTER)
     assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, ".timeline li")), text(browser)
+    dialog = "document.querySelector('[role=\"dialog\"]').getBoundingClientRect()"
+    assert browser.execute_script(f"return {dialog}.top >= 0 && {dialog}.bottom <= window.innerHeight")
     keys(browser, Keys.ESCAPE)
     assert wait(lambda: not browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from app.dashboard.panels import ai
 from tests.app import lakehouse
 from tests.app.lakehouse import START
 from tests.app.recounted import Noted, Scene, inside, people, select
@@ -144,6 +145,10 @@ def test_what_ai_operators_crawl_and_send(scene: Scene, recount: bool) -> None:
         "operator": "OpenAI", "bots": ["GPTBot"], "crawled": genuine, "referred": assisted,
         "ratio": genuine / assisted,
     }  # fmt: skip
+    kept = selection.having(*ai.filters_of(rows, "OpenAI", openai["bots"]))
+    assert bots.ai_operators(rows, kept)["crawled"].tolist() == [genuine]
+    kept = selection.having(*ai.filters_of(rows, "OpenAI", []))
+    assert bots.ai_operators(rows, kept)["referred"].tolist() == [assisted]
     over_time = bots.ai_operator_over_time(rows, selection, 3600, "OpenAI")
     assert over_time[["crawled", "referred"]].sum().tolist() == [genuine, assisted]
     wanted = lines[(lines["bot_name"] == "GPTBot") & (lines["bot_verified"] != "forged")]

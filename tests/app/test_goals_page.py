@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from app.dashboard.panels.goals import filters_of
 from tests.app import lakehouse, tables
 from tests.app.showing import show, table
-from tidemark.figures import definitions, goals
+from tidemark.figures import definitions, drill, goals
 from tidemark.figures.declared import Goal
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
+from tidemark.figures.silver import PEOPLE
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 DECLARED = """\
@@ -74,6 +78,29 @@ def test_filters_and_sites_apply(home: Path) -> None:
     assert table(page, "goal", "conversions").values.tolist() == [["files", 1], ["signup", 1]]
     page = show("goals", home, site="other")
     assert table(page, "goal", "conversions").values.tolist() == [["files", 0], ["signup", 0]]
+
+
+@pytest.mark.parametrize(
+    "goal, count",
+    [
+        (Goal("/welcome*"), 4),
+        (Goal("/welcome"), 3),
+        (Goal("/search", status=200, method="GET"), 2),
+        (Goal("/search", status=404), 0),
+        (Goal(search=True), 2),
+    ],
+)
+def test_the_filters_of_a_goal_keep_what_reaches_it(home: Path, goal: Goal, count: int) -> None:
+    rows = Direct(DeltaReader(home))
+    kept = drill.newest(rows, Selection().having(*filters_of(goal, None)), (PEOPLE,))
+    reaching = drill.newest(rows, Selection(), goals.matching(goal))
+    assert kept["offset"].tolist() == reaching["offset"].tolist()
+    assert len(kept) == count
+
+
+@pytest.mark.parametrize("goal", [Goal(download=("pdf",)), Goal("/a*b"), Goal("*"), Goal("/", site="shop")])
+def test_a_goal_that_no_filter_is_has_none(goal: Goal) -> None:
+    assert filters_of(goal, None) == ()
 
 
 def test_without_goals_the_page_says_how_to_declare_one(home: Path) -> None:

@@ -152,7 +152,7 @@ def test_networks(home: Path) -> None:
     result = networks.networks(rows, selection)
     assert table(page, "as_org", "pageviews", "requests")["requests"].tolist() == result["requests"].tolist()
     cities = networks.cities(rows, selection)
-    assert table(page, "city", "region")["city"].tolist() == cities["city"].tolist() != []
+    assert table(page, "city", "country")["city"].tolist() == cities["city"].tolist() != []
 
 
 def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:

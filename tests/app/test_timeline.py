@@ -17,6 +17,7 @@ from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.right import Right
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
+from tidemark.figures.text import several
 from tidemark.figures.timeline import session_at, timeline
 
 GAP = timedelta(minutes=30)
@@ -85,6 +86,6 @@ def test_the_address_opens_a_session_and_another_one_of_its_visitor(tmp_path: Pa
     page = AppTest.from_function(script, default_timeout=60, kwargs={"home": str(tmp_path)})
     page.query_params["session"] = session["session_id"]
     page.run()
-    assert not page.exception and f"{session['pageviews']:,} pageviews" in page.caption[0].value
+    assert not page.exception and several(session["pageviews"], "pageview") in page.caption[0].value
     page.button(key="other-session-0").click().run()
     assert page.session_state["choice"].session in set(every["session_id"]) - {session["session_id"]}

@@ -45,14 +45,15 @@ def grid(
 ) -> int | None:
     """Shows a frame whose headings are its column names; `name` names the download and the widget.
 
-    `columns` says how each is shown: a column of Streamlit's, or `Written`. Columns without any value are left out.
+    `columns` says how each is shown: a column of Streamlit's, or `Written`. Columns without any value or text are left
+    out.
     `download` is what the file holds where that differs from what is shown. With `select`, rows can be selected, and
     the number of the selected one is returned; `chosen` is selected at first.
     """
     columns = columns or {}
     written = {name: each.text for name, each in columns.items() if isinstance(each, Written)}
     settings = {name: each.column if isinstance(each, Written) else each for name, each in columns.items()}
-    shown_frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
+    shown_frame = frame.loc[:, [_has_values(frame[column]) for column in frame]] if len(frame) else frame
     height: int | Literal["content"] = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
     selecting: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
     if select and chosen is not None:
@@ -87,6 +88,10 @@ def grid(
     return picked[0] if picked else None
 
 
+def _has_values(column: pd.Series) -> bool:
+    return bool((column.notna() & (column.astype(object) != "")).any())
+
+
 def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> Any:
     """The frame with texts in place of the numbers of some columns, where it has such columns."""
     formats: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
@@ -119,37 +124,47 @@ def grid_with_actions(
     *,
     rows: int = ROWS_SHOWN,
     where: tuple[Condition, ...] = (),
+    matching: Sequence[tuple[Condition, ...]] | None = None,
     download: pd.DataFrame | None = None,
 ) -> int | None:
     """A grid whose rows can be filtered by, with a click on their `value` (default: the first column), or opened down
-    to their requests, where they are selected: those of `selection` that pass the row's `filters` and `where`."""
+    to their requests, where they are selected: those of `selection` that pass the row's `filters`, `where`, and the
+    row's conditions in `matching`. The click opens the requests of a row that no filter keeps."""
     value = "value" if "value" in frame else frame.columns[0]
-    settings = {**(columns or {}), value: _clicked((columns or {}).get(value), name, filters)}
+
+    def requests(row: int) -> actions.Requests:
+        of_row = () if matching is None else matching[row]
+        return actions.Requests(selection.having(*filters[row]), (*where, *of_row))
+
+    def click() -> None:
+        row = st.session_state[f"value-{name}"]["row"]
+        if filters[row]:
+            actions.add_filter(*filters[row])
+        else:
+            actions.open_view(requests(row))
+
+    settings = {**(columns or {}), value: button_column(f"value-{name}", click, (columns or {}).get(value))}
     picked = grid(frame, name, settings, rows=rows, select=True, download=download)
     if picked is None:
         return None
     chosen = filters[picked]
-    label = shown(clipped(" and ".join(map(str, chosen)), 60))
+    label = " and ".join(map(str, chosen)) or str(frame[value].iloc[picked])
     with st.container(horizontal=True, vertical_alignment="center", key=f"actions-{name}"):
-        st.text(label)  # no Markdown, which makes links of hosts
-        st.button(
-            "Filter",
-            key=f"filter-{name}",
-            icon=":material/filter_alt:",
-            on_click=actions.add_filter,
-            args=chosen,
-        )
-        actions.requests_button(actions.Requests(selection.having(*chosen), where), f"open-{name}")
+        st.text(shown(clipped(label, 60)))  # no Markdown, which makes links of hosts
+        if chosen:
+            st.button(
+                "Filter",
+                key=f"filter-{name}",
+                icon=":material/filter_alt:",
+                on_click=actions.add_filter,
+                args=chosen,
+            )
+        actions.requests_button(requests(picked), f"open-{name}")
     return picked
 
 
-def _clicked(column: Any, name: str, filters: Sequence[tuple[Filter, ...]]) -> Any:
-    """A column of values that filter by their row."""
-    key = f"value-{name}"
-
-    def add() -> None:
-        actions.add_filter(*filters[st.session_state[key]["row"]])
-
+def button_column(key: str, click: Callable[[], None], column: Any = None) -> Any:
+    """A column of texts that are buttons. `click` finds the row in the session's state under `key`."""
     settings = column or {}
     return st.column_config.ButtonColumn(
         settings.get("label"),
@@ -158,7 +173,7 @@ def _clicked(column: Any, name: str, filters: Sequence[tuple[Filter, ...]]) -> A
         type="tertiary",
         alignment="left",
         key=key,
-        on_click=add,
+        on_click=click,
     )
 
 

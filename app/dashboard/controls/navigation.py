@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -10,6 +11,11 @@ from streamlit.navigation.page import StreamlitPage
 from . import address
 
 FIGURES = "figures"
+_groups = st.components.v2.component(
+    "tidemark_groups",
+    js=Path(__file__).with_name("groups.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
 
 
 def draw(pages: Sequence[tuple[str, StreamlitPage]], current: StreamlitPage) -> None:
@@ -40,3 +46,8 @@ def skip_link() -> None:
 def landmark() -> None:
     """Where that link leads."""
     st.html(f'<div id="{FIGURES}" tabindex="-1"></div>')
+
+
+def groups() -> None:
+    """Makes each group of links or buttons one stop of the Tab key, within which the arrows move."""
+    _groups(key="groups")

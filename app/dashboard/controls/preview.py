@@ -14,6 +14,7 @@ from tidemark.figures.query import count, query
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.figures.silver import REQUESTS
+from tidemark.figures.text import several
 
 PREVIEWED: tuple[Kind, ...] = ("goals", "funnels", "segments")
 DAYS = 7
@@ -29,12 +30,13 @@ def words(rows: Rows, kind: Kind, values: Mapping[str, Any], known: Declared, ex
     if kind == "goals":
         goal = goals_of({"goal": values}, "the form")["goal"]
         row = goals.goals(rows, selection, {"goal": goal}).iloc[0]
-        return f"Matches {row['completions']:,} requests in {row['conversions']:,} sessions {of}."
+        return f"Matches {several(row['completions'], 'request')} in {several(row['conversions'], 'session')} {of}."
     if kind == "funnels":
         table = funnels_of({"funnel": values}, "the form")["funnel"]
         definition = known.built(table.steps, table.scope, table.within)
-        counts = [f"{n:,}" for n in funnels.funnel(rows, selection, definition).counts]
-        return f"{', then '.join(counts)} {table.scope}s took the steps {of}."
+        *counts, last = funnels.funnel(rows, selection, definition).counts
+        steps = [*(f"{n:,}" for n in counts), several(last, table.scope)]
+        return f"{', then '.join(steps)} took the steps {of}."
     chosen = replace(selection, filters=filters_of(values.get("filter", ())))
     number = rows(query(REQUESTS, {"requests": count()}, conditions.of_lines(chosen)))["requests"].iloc[0]
-    return f"Matches {int(number):,} requests {of}."
+    return f"Matches {several(int(number), 'request')} {of}."

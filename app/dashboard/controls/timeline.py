@@ -12,7 +12,7 @@ import streamlit as st
 from tidemark.figures import timeline
 from tidemark.figures.query import Where
 from tidemark.figures.silver import SESSIONS
-from tidemark.figures.text import clipped, duration, plain, shown
+from tidemark.figures.text import clipped, duration, plain, several, shown
 from tidemark.figures.timeline import Timeline
 
 from .. import clock, country, data
@@ -49,7 +49,7 @@ def _head(look: Look, steps_of: Timeline) -> None:
         session["site"],
         clock.stamp(session["start_time"], zone) + f" {zone}",
         duration(session["duration_seconds"]),
-        f"{session['pageviews']:,} pageviews",
+        several(session["pageviews"], "pageview"),
         f"{session['channel'] or 'direct'} ({source})",
         country.name(session["country"]),
         session["device"] or "",
@@ -72,7 +72,7 @@ def _list(look: Look, steps: pd.DataFrame) -> str:
         if method != "GET":
             marks.append(f"<i>{escape(shown(method))}</i>")
         if files:
-            marks.append(f"<i>{files:,} file{'s' if files > 1 else ''}</i>")
+            marks.append(f"<i>{several(files, 'file')}</i>")
         late = " class='late'" if gap >= LONG else ""
         rows.append(
             f"<li{late}><time>{clock.stamp(time, look.filters.zone)[11:]}</time>"
@@ -90,7 +90,7 @@ def _others(look: Look, others: pd.DataFrame) -> None:
     for number, row in enumerate(others[names].itertuples(index=False, name=None)):
         session_id, start, seconds, views, entry = row
         text = (
-            f"{clock.stamp(start, look.filters.zone)} · {duration(seconds)} · {views:,} pageviews · "
+            f"{clock.stamp(start, look.filters.zone)} · {duration(seconds)} · {several(views, 'pageview')} · "
             f"{clipped(shown(entry), 60)}"
         )
         st.button(

@@ -3,6 +3,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const list = parentElement.querySelector(".toplist");
   const chosen = [...list.querySelectorAll("button")].indexOf(document.activeElement);
   list.style.setProperty("--bar", data.color);
+  list.parentElement.dataset.label = data.label;
   list.setAttribute("aria-label", data.label);
   list.replaceChildren(
     line("head", [part("span", "value", ""), ...counts(data.heading, data.changed && "Change", data.against)]),

@@ -22,7 +22,7 @@ CHARACTERS = 80
 # One component: a list of Streamlit's own elements has four for each row, which cost more than the rest of a page.
 _list = st.components.v2.component(
     "tidemark_toplist",
-    html='<ol class="toplist"></ol>',
+    html='<div class="rows"><ol class="toplist"></ol></div>',
     js=Path(__file__).with_suffix(".js").read_text(encoding="utf-8"),
     isolate_styles=False,
 )

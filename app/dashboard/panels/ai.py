@@ -7,6 +7,7 @@ import streamlit as st
 
 from tidemark.figures import bots
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.silver import SESSIONS
 from tidemark.figures.text import clipped, number, shown
@@ -14,7 +15,7 @@ from tidemark.figures.text import clipped, number, shown
 from ..charts.timechart import Kept, bin_words, timechart
 from ..controls import compared
 from ..controls.actions import is_filter
-from ..controls.grid import bar_column, count_column, grid
+from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel
@@ -23,7 +24,8 @@ BOTS = "gold/bots"
 PAGES = "gold/bot_pages"
 LISTED = 100
 NAME_SHOWN = 60
-VISITS: Kept = ((is_filter("channel", bots.AI_ASSISTANTS),), ())
+VISITORS = is_filter("channel", bots.AI_ASSISTANTS)
+VISITS: Kept = ((VISITORS,), ())
 
 
 def page(reader: Reader, filters: Filters) -> None:
@@ -94,13 +96,18 @@ def ai_panel(look: Look) -> None:
     figure="ai operators",
 )
 def operators_panel(look: Look) -> None:
-    operators = bots.ai_operators(look.rows, look.selection(HOUR)).head(LISTED)
+    selection = look.selection(HOUR)
+    operators = bots.ai_operators(look.rows, selection).head(LISTED)
     if operators.empty:
         return nothing("No AI operator in this range.", look)
     table = operators.assign(
         operator=[clipped(shown(name), NAME_SHOWN) for name in operators["operator"]],
         bots=[", ".join(map(shown, names)) for names in operators["bots"]],
     )[["operator", "crawled", "referred", "ratio", "bots"]]
+    filters = [
+        filters_of(look.rows, operator, names)
+        for operator, names in zip(operators["operator"], operators["bots"], strict=True)
+    ]
     text, decimal = st.column_config.TextColumn, st.column_config.NumberColumn
     columns = {
         "operator": text("Operator"),
@@ -109,8 +116,15 @@ def operators_panel(look: Look) -> None:
         "ratio": decimal("Pages per visit", format="%.1f", help=meaning("ratio")),
         "bots": text("Bots"),
     }
-    grid(table, "ai-operators", columns, rows=9)
+    grid_with_actions(table, "ai-operators", columns, filters, selection, rows=9)
     return None
+
+
+def filters_of(rows: Rows, operator: str, names: list[str]) -> tuple[Filter, ...]:
+    """Keeps what an operator's bots ask for, or the visits from its assistants where it has no bots."""
+    if not names:
+        return (VISITORS, Filter("source", "is", bots.sources_of(rows, operator)))
+    return (Filter("bot_name", "is", tuple(names)), Filter("bot_kind", "is not", (bots.FORGED,)))
 
 
 @panel(

@@ -82,7 +82,7 @@ def rules_panel(look: Look) -> None:
         (cells[2], "Withdrawn", len(fired) - len(stands), "withdrawn"),
         (cells[3], "Waiting messages", fired["due"].fillna(value=False).astype(bool).sum(), "undelivered"),
     ):
-        cell.metric(label, number(value), border=True, help=meaning(name))
+        cell.metric(label, number(value), border=True, help=meaning(name), height="stretch")
     rules = {name: _rule(known, name) for name in {*states["rule"], *waiting}}
     table = _rules_table(look, states, rules)
     later = pd.DataFrame(
@@ -308,7 +308,7 @@ def _rule(known: Declared, name: str) -> Rule | None:
 
 
 def _targets(rule: Rule | None) -> str:
-    return "" if rule is None else ", ".join(map(shown, rule.targets)) or "alert_to, or nobody"
+    return "" if rule is None else ", ".join(map(shown, rule.targets)) or "alert_to, if it is set"
 
 
 def _metric(about: str) -> str:

@@ -12,10 +12,9 @@ from tidemark.figures import goals, searches
 from tidemark.figures.comparison import Change
 from tidemark.figures.declared import Goal
 from tidemark.figures.goals import Goals
-from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
-from tidemark.figures.selection import Selection
+from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.silver import PEOPLE, REQUESTS
 from tidemark.figures.text import clipped, shown
 
@@ -28,7 +27,6 @@ from ..controls.grid import (
     bar_column,
     change_column,
     count_column,
-    grid,
     grid_with_actions,
     percent_column,
     points_column,
@@ -106,9 +104,9 @@ def goals_panel(look: Look) -> None:
         "completions": count_column("Completions", meaning("completions")),
         "completions_change": change_column(help=meaning("change")),
     }
-    picked = grid(table, "goals", settings, rows=12, select=True)
-    if picked is not None:
-        _of_goal(selection, list(changes)[picked], mine)
+    filters = [filters_of(mine[name], selection.site) for name in changes]
+    matching = [goals.matching(mine[name]) for name in changes]
+    grid_with_actions(table, "goals", settings, filters, selection, rows=12, matching=matching)
     if words := compared.period_text(look, selection):
         st.caption(words)
     _define("Change goals")
@@ -123,12 +121,17 @@ def _rate_changes(by_goal: dict[str, dict[str, Change]]) -> list[float | None]:
     return [None if r.now is None or r.before is None else 100 * (r.now - r.before) for r in rates]
 
 
-def _of_goal(selection: Selection, name: str, declared: Goals) -> None:
-    """A goal is no filter, so only its requests can be opened."""
-    view = actions.Requests(selection, goals.matching(declared[name]))
-    with st.container(horizontal=True, vertical_alignment="center", key="actions-goals"):
-        st.text(shown(clipped(name, NAME_SHOWN)))
-        actions.requests_button(view, "open-goals")
+def filters_of(goal: Goal, site: str | None) -> tuple[Filter, ...]:
+    """Filters that keep what reaches a goal, on the page of a `site`; none where no filter does."""
+    start, *others = goal.path.split("*")
+    if goal.download or goal.site not in ("", site) or others not in ([], [""]) or (others and not start):
+        return ()
+    if goal.search:
+        return (Filter("search_term", "is not", ("",)),)
+    path = Filter("path", "starts with", (start,)) if others else is_filter("path", goal.path)
+    method = (is_filter("method", goal.method),) if goal.method else ()
+    status = (is_filter("status", goal.status),) if goal.status else ()
+    return (path, *method, *status)
 
 
 def _define(label: str) -> None:
@@ -224,10 +227,8 @@ def searches_panel(look: Look) -> None:
         "searches": bar_column("Searches", rows["searches"].max(), meaning("searches")),
         **_VISITORS_AND_CHANGE,
     }
-    picked = grid(table, "searches", settings, rows=10, select=True)
-    if picked is not None:
-        where = (*searches.SEARCHED, Where("search_term", "starts with", str(rows["term"][picked])))
-        actions.requests_button(actions.Requests(selection, where), "open-searches")
+    filters = [(is_filter("search_term", term),) for term in rows["term"]]
+    grid_with_actions(table, "searches", settings, filters, selection, rows=10, where=searches.SEARCHED)
     if selection != chosen:
         st.caption("Of whole days (UTC).")
     return None

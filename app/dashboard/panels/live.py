@@ -78,6 +78,7 @@ def now_panel(look: Look) -> None:
         chart_data=list(series["visitors"].iloc[:-1]),
         chart_type="area",
         help=f"Distinct, without bots. {_curve(series['visitors'].iloc[:-1])}",
+        height="stretch",
     )
     cells[1].metric(
         "Requests per second",
@@ -86,6 +87,7 @@ def now_panel(look: Look) -> None:
         chart_data=list(per_second),
         chart_type="area",
         help=f"Over the last full minute. {_curve(per_second)}",
+        height="stretch",
     )
     cells[2].metric(
         "Pageviews, last 5 minutes",
@@ -94,6 +96,7 @@ def now_panel(look: Look) -> None:
         chart_data=list(series["pageviews"].iloc[:-1]),
         chart_type="area",
         help=_curve(series["pageviews"].iloc[:-1]),
+        height="stretch",
     )
     cells[3].metric(
         "Newest line",

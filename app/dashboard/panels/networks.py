@@ -104,7 +104,7 @@ def cities_panel(look: Look) -> None:
     selection = look.selection()
     rows = networks.cities(look.rows, selection, LISTED)
     if rows.empty:
-        return nothing("No city is known: set city_database.")
+        return nothing("No city is known. A database of cities makes them known: the setting city_database.")
     table = rows.assign(
         city=[clipped(shown(name), NAME_SHOWN) for name in rows["city"]],
         region=[clipped(shown(name), NAME_SHOWN) for name in rows["region"]],

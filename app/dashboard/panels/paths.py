@@ -12,7 +12,7 @@ from tidemark.figures.paths import LEFT, OTHER, Paths
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, STEPS, VIEW
-from tidemark.figures.text import clipped, plain, shown
+from tidemark.figures.text import clipped, plain, several, shown
 
 from .. import data
 from ..charts import basic, flow
@@ -119,7 +119,7 @@ def flow_panel(look: Look) -> None:
     backward = _direction() == BACK
     way = "back from" if backward else "from"
     where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)
-    st.caption(plain(f"{number:,} sessions {way} {where}. A click on a page makes it the start."))
+    st.caption(plain(f"{several(number, 'session')} {way} {where}. A click on a page makes it the start."))
     words = flow.described(walked, backward=backward)
     with st.container(key="flow-chart"):
         basic.draw(flow.flow(walked, backward=backward), look.key, words, _begin_at)

@@ -76,12 +76,16 @@ def flows_panel(look: Look) -> None:
         icon = ":material/error:" if stuck else ":material/check_circle:"
         color = "red" if stuck else "green"
         st.markdown(f":{color}[{icon}] **{plain(row.flow)}** · batch {row.batch_id:,} · {state}")
-        cells = st.columns(5)
-        cells[0].metric("Rows per second", number(row.rows_per_second), border=True)
-        cells[1].metric("Freshness", _seconds(row.freshness_seconds), border=True)
-        cells[2].metric("Lag", number(row.lag), border=True, help="Lines that wait to be read.")
-        cells[3].metric("Batch took", _seconds(row.duration_ms / 1000), border=True)
-        cells[4].metric("Rows in batch", number(row.rows), border=True)
+        figures = {
+            "Rows per second": number(row.rows_per_second),
+            "Freshness": _seconds(row.freshness_seconds),
+            "Lag": number(row.lag),
+            "Batch took": _seconds(row.duration_ms / 1000),
+            "Rows in batch": number(row.rows),
+        }
+        for cell, (label, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+            help = "Lines that wait to be read." if label == "Lag" else None
+            cell.metric(label, figure, border=True, help=help, height="stretch")
         notes = []
         if not pd.isna(row.newest_event_time):
             stamp = clock.stamp(row.newest_event_time, look.filters.zone, look.now)

@@ -58,7 +58,7 @@ def balance_panel(look: Look) -> None:
     cells = st.columns(5)
     for cell, name in zip(cells, ("received", *COUNTS), strict=True):
         help = f"Accepted, but more than {limit} behind their site's newest line." if name == "late" else None
-        cell.metric(name.capitalize(), number(sums[name]), border=True, help=help)
+        cell.metric(name.capitalize(), number(sums[name]), border=True, help=help, height="stretch")
     counted = sums["accepted"] + sums["rejected"] + sums["duplicate"]
     identity = (
         f"{sums['received']:,} received = {sums['accepted']:,} accepted + {sums['rejected']:,} rejected "

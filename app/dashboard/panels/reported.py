@@ -88,22 +88,32 @@ def summary_panel(look: Look) -> None:
     last = days_changed["changed_at"].max()
     cells = st.columns(4)
     cells[0].metric(
-        "Days reported", number(len(days_changed[days].drop_duplicates())), border=True, help="Of each site."
+        "Days reported",
+        number(len(days_changed[days].drop_duplicates())),
+        border=True,
+        help="Of each site.",
+        height="stretch",
     )
     cells[1].metric(
         "Days changed since",
         number(len(differing[days].drop_duplicates())),
         border=True,
         help="Days with a figure that is another now.",
+        height="stretch",
     )
     cells[2].metric(
-        "Largest change", _largest(differing), border=True, help="Of the counts: " + meaning("change")
+        "Largest change",
+        _largest(differing),
+        border=True,
+        help="Of the counts: " + meaning("change"),
+        height="stretch",
     )
     cells[3].metric(
         "Last change",
         _short(look, last),
         border=True,
         help="When a changed figure was last reported: today at a time, or on a day.",
+        height="stretch",
     )
     return None
 

@@ -14,12 +14,12 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, shown
 
-from .. import country, data
+from .. import clock, country, data
 from ..charts import basic, chartdata
 from ..charts.timechart import bin_words, timechart
 from ..controls import actions, compared, moved
 from ..controls.actions import Requests
-from ..controls.grid import count_column, grid, time_column
+from ..controls.grid import Written, button_column, count_column, grid
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
 from .overview import device_name
@@ -151,7 +151,7 @@ def latest_panel(look: Look) -> None:
         return nothing(look=look)
     every = rows.copy()
     rows = rows.drop(columns=["session_id", "end_time", "visitor_id"])
-    rows["start_time"] = look.wall(rows["start_time"])
+    rows["start_time"] = [clock.stamp(at, look.filters.zone) for at in rows["start_time"]]
     rows["country"] = [country.name(c) for c in rows["country"]]
     rows["closed"] = ["closed" if c else "open" for c in rows["closed"]]
     rows["channel"] = [channel_name(c or "") for c in rows["channel"]]
@@ -166,12 +166,16 @@ def latest_panel(look: Look) -> None:
         "referrer_host",
     ):
         rows[column] = [clipped(shown(v), PATH_SHOWN) for v in rows[column]]
+
+    def click() -> None:
+        actions.open_session(every["session_id"].iloc[st.session_state["session-at"]["row"]])
+
     text = st.column_config.TextColumn
     settings = {
-        "start_time": time_column("Start", look.filters.zone),
+        "start_time": button_column("session-at", click, text(f"Start ({look.filters.zone})")),
         "site": text("Site", width="small"),
         "country": text("Country"),
-        "duration_seconds": count_column("Seconds"),
+        "duration_seconds": Written(st.column_config.NumberColumn("Duration"), duration),
         "pageviews": count_column("Pages"),
         "entry_page": text("Entry page", width="medium"),
         "exit_page": text("Exit page", width="medium"),

@@ -10,7 +10,7 @@ import streamlit as st
 from tidemark.figures import suspected
 from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
-from tidemark.figures.text import number, share, shown
+from tidemark.figures.text import number, several, share, shown
 
 from ..charts.timechart import timechart
 from ..controls import actions
@@ -59,6 +59,7 @@ def people_panel(look: Look) -> None:
             delta_arrow="off",
             border=True,
             help=meaning("without"),
+            height="stretch",
         )
     timechart(
         look,
@@ -87,7 +88,7 @@ def suspected_panel(look: Look) -> None:
     if rows.empty:
         return nothing("No visitor behaves like a bot.", look)
     views = share(rows["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
-    st.caption(f"{len(rows):,} visitor days, with {views} of these days' pageviews.")
+    st.caption(f"{several(len(rows), 'visitor day')}, with {views} of these days' pageviews.")
     reasons = suspected.by_reason(rows)
     words = (
         f"{REASONS[reason]} {days:,}" for reason, days in zip(reasons["reason"], reasons["days"], strict=True)

@@ -228,7 +228,7 @@ def _of_operators(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`pages` of each AI bot, and `sessions` by source of AI assistants, both with the `operator`; with `bin_seconds`
     by time."""
-    declared = json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}")
+    declared = _operators(rows)
     of_bots, of_sources = declared.get("bots", {}), declared.get("sources", {})
     crawls = measured(
         rows,
@@ -248,6 +248,17 @@ def _of_operators(
         rows, assisted, SESSIONS, (SOURCES,), ["sessions"], by=["source"], bin_seconds=bin_seconds
     )
     return crawls, visits.assign(operator=visits["source"].map(of_sources).fillna(visits["source"]))
+
+
+def sources_of(rows: Rows, operator: str) -> tuple[str, ...]:
+    """The sources of the sessions that an AI operator's assistants send."""
+    declared = _operators(rows).get("sources", {})
+    return tuple(source for source, of in declared.items() if of == operator) or (operator,)
+
+
+def _operators(rows: Rows) -> dict[str, dict[str, str]]:
+    """The AI operators by the names of their `bots` in lower case, and by the `sources` of their assistants' visits."""
+    return dict(json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}"))
 
 
 def _distinct(names: pd.Series) -> list[str]:

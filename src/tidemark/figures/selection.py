@@ -17,7 +17,7 @@ Comparison = Literal["", "previous", "year"]
 
 FIELDS = (
     "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "campaign",
-    "bot_kind", "bot_name", "bot_verified", "network", "as_org", "city", "entry_page",
+    "bot_kind", "bot_name", "bot_verified", "network", "as_org", "city", "search_term", "entry_page",
 )  # fmt: skip
 # Engines count nanoseconds since 1970 in 64 bits.
 _YEARS = range(1700, 2250)

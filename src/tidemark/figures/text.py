@@ -93,6 +93,11 @@ def number(value: float | None) -> str:
     return "–" if value is None or _is_missing(value) else f"{value:,.0f}"
 
 
+def several(count: int, noun: str) -> str:
+    """A count with its noun: 1 request, 2,000 requests."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def percent(share: float | None) -> str:
     return "–" if share is None or _is_missing(share) else f"{share:.1%}"
 
