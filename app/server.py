@@ -3,6 +3,7 @@ the environment. Pages, the HTTP API and MCP are its routes."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -53,6 +54,11 @@ def load() -> None:
     ahead.load()
     ahead.read_first_page()
     import tidemark.api.http  # noqa: F401
+
+    # Streamlit collects garbage after every drawing of a panel, which took longer than the drawing. It need not look
+    # through what stays for good.
+    gc.collect()
+    gc.freeze()
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ from .filters import Filters, Span
 log = logging.getLogger("tidemark.dashboard")
 
 # Seconds that a panel stays as it is although its tables have changed: those about now, and the others.
-LIVE = 2.0
+LIVE = 3.0
 CALM = 6.0
 # Those whose figures are by hour or by day.
 SELDOM = 30.0
