@@ -49,4 +49,4 @@ def empty_state(reader: Reader) -> None:
         st.code(f"{command} import access.log", language=None, wrap_lines=True)
         st.text("Or watch generated traffic first; this starts all it needs:")
         st.code(f"{command} demo", language=None, wrap_lines=True)
-        st.caption("This page looks again every 2 seconds.")
+        st.caption("This page looks again every 3 seconds.")
