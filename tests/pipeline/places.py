@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 
 import tidemark
@@ -12,46 +11,59 @@ import tidemark
 _DIRECTORY = Path(tidemark.__file__).parent / "parse" / "network_lists"
 _ORDER = ("hosting", "cdn", "crawler", "relay", "private")
 
+# The first bits of networks, by IP version and their number.
+Networks = dict[tuple[int, int], set[int]]
+
 
 @cache
 def network_of(address: str) -> str | None:
     """The kind of the longest network that has the address; None for private ones and any other."""
-    _, kind = max(_around(address), default=(0, "private"))
-    return None if kind == "private" else kind
+    sizes = [
+        (bits, _ORDER.index(kind)) for kind, networks, _ in _lists() for bits in _around(address, networks)
+    ]
+    _, kind = max(sizes, default=(0, _ORDER.index("private")))
+    return None if _ORDER[kind] == "private" else _ORDER[kind]
 
 
 @cache
 def verified(address: str, bot: str | None) -> str | None:
     """Whether a bot comes from the networks that its operator publishes for it."""
     lists = [networks for _, networks, bots in _lists() if bot and bot.lower() in bots]
-    try:
-        inside = any(prefix in networks for networks in lists for prefix in _prefixes(address))
-    except ValueError:  # the name of a host
+    if not lists or _place(address) is None:  # the name of a host
         return None
-    return ("verified" if inside else "forged") if lists else None
+    return "verified" if any(_around(address, networks) for networks in lists) else "forged"
 
 
-def _around(address: str) -> Iterator[tuple[int, str]]:
-    try:
-        for bits, network in enumerate(_prefixes(address)):
-            kinds = [kind for kind, networks, _ in _lists() if network in networks]
-            if kinds:
-                yield bits, max(kinds, key=_ORDER.index)
-    except ValueError:
-        return
-
-
-def _prefixes(address: str) -> list[str]:
-    place = ip_address(address)
-    return [str(ip_network((place, bits), strict=False)) for bits in range(place.max_prefixlen + 1)]
+def _around(address: str, networks: Networks) -> list[int]:
+    """The prefix lengths of those networks that have the address."""
+    place = _place(address)
+    if place is None:
+        return []
+    return [
+        bits
+        for (version, bits), known in networks.items()
+        if version == place.version and int(place) >> place.max_prefixlen - bits in known
+    ]
 
 
 @cache
-def _lists() -> list[tuple[str, frozenset[str], list[str]]]:
+def _place(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(address)
+    except ValueError:
+        return None
+
+
+@cache
+def _lists() -> list[tuple[str, Networks, list[str]]]:
     """Kind, networks and bots of each list."""
     result = []
     for path in _DIRECTORY.glob("*.tsv"):
-        header, *networks = path.read_text(encoding="utf-8").splitlines()
+        header, *lines = path.read_text(encoding="utf-8").splitlines()
         cells = header.removeprefix("# ").split("\t")
-        result.append((cells[0], frozenset(networks), cells[4].split(",") if len(cells) > 4 else []))
+        networks: Networks = {}
+        for network in map(ip_network, lines):
+            first = int(network.network_address) >> network.max_prefixlen - network.prefixlen
+            networks.setdefault((network.version, network.prefixlen), set()).add(first)
+        result.append((cells[0], networks, cells[4].split(",") if len(cells) > 4 else []))
     return result
