@@ -13,14 +13,13 @@ from silver import requests
 from tests.pipeline.harness import fresh, produce, run_here
 from tests.recovery.killing import traffic
 from tidemark.contract.expression import column
-from tidemark.operate import rows as operate_rows
 from tidemark.operate.corrections import spans
 from tidemark.operate.difference import differences
 from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
+from tidemark.store import few, lakehouse
 
 KEY = ("topic", "partition", "offset")
 
@@ -66,7 +65,7 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
     assert sum(row["rows"] for row in result[0].values()) == accepted.read().num_rows and result[1]
     none = accepted.where(column("status") < 0)
     assert accepted.few
-    monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
+    monkeypatch.setattr(few, "FEW_ROWS", -1)
     everywhere = Rows(accepted.spark, accepted.slices)
     assert not everywhere.few
     assert [part.sql for part in time_ranges(everywhere, "event_time", 200)] == ranges
@@ -78,7 +77,7 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
 def test_a_table_of_many_rows_is_for_executors(
     accepted: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(operate_rows, "FEW_BYTES", 1_000)
+    monkeypatch.setattr(few, "FEW_BYTES", 1_000)
     assert not Rows(accepted.spark, accepted.slices).few
     elsewhere = lakehouse.of(Settings.of(home=tmp_path, catalog="main", checkpoint_location=str(tmp_path)))
     assert not Rows(accepted.spark, (Slice(elsewhere, requests.TABLE),)).few

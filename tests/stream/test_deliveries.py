@@ -18,6 +18,7 @@ from bronze.access_log import TABLE as LINES
 from silver.rejected import TABLE as REJECTED
 from tidemark.contract.store import Commit
 from tidemark.engine.groups import anti_join
+from tidemark.store import few
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import swap
@@ -153,8 +154,17 @@ class Home:
         return sorted(again["offset"].to_pylist()) if again else []
 
 
-def test_ids_are_found_again_after_a_restart_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
-    home = Home.at(spark, tmp_path)
+@pytest.fixture(params=["in this process", "by executors"])
+def home(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Home:
+    """Without earlier lines, which are read in one way or the other."""
+    if request.param == "by executors":
+        monkeypatch.setattr(few, "FEW_ROWS", -1)
+    return Home.at(spark, tmp_path)
+
+
+def test_ids_are_found_again_after_a_restart_in_any_order(home: Home) -> None:
     result = [
         home.take(home.start(), home.validated(*(("a", "x", day, True) for day in days)))
         for days in ((-8, 0), (6, -6), (7,), (7.5, 14))
@@ -162,8 +172,7 @@ def test_ids_are_found_again_after_a_restart_in_any_order(spark: SparkSession, t
     assert result == [[], [2, 3], [], [5]]
 
 
-def test_ids_are_found_again_within_one_process(spark: SparkSession, tmp_path: Path) -> None:
-    home = Home.at(spark, tmp_path)
+def test_ids_are_found_again_within_one_process(home: Home) -> None:
     deliveries = home.start()
     assert home.repeated(deliveries, home.validated(("a", None, 0, True), ("a", "", 0, True))) is None
     batch = home.validated(
@@ -178,8 +187,7 @@ def test_ids_are_found_again_within_one_process(spark: SparkSession, tmp_path: P
     assert home.take(home.start(), home.validated(("a", "y", 0, True), ("b", "y", 0, True))) == [12]
 
 
-def test_a_batch_in_bronze_already_does_not_repeat_itself(spark: SparkSession, tmp_path: Path) -> None:
-    home = Home.at(spark, tmp_path)
+def test_a_batch_in_bronze_already_does_not_repeat_itself(home: Home) -> None:
     home.take(home.start(), home.validated(("a", "x", 0, True)))
     batch = home.validated(("a", "x", 0, True), ("a", "y", 0, True), ("a", "y", 0, True))
     again = home.take(home.start(), batch)
@@ -188,8 +196,7 @@ def test_a_batch_in_bronze_already_does_not_repeat_itself(spark: SparkSession, t
     assert second is not None and second["offset"].to_pylist() == again
 
 
-def test_what_a_rebuild_accepted_counts_as_accepted(spark: SparkSession, tmp_path: Path) -> None:
-    home = Home.at(spark, tmp_path)
+def test_what_a_rebuild_accepted_counts_as_accepted(home: Home) -> None:
     deliveries = home.start()
     home.take(deliveries, home.validated(("a", "x", 0, True), ("a", "y", 0, False)))
     # As a rebuild leaves it: the line is rejected no more.

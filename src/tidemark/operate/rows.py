@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,12 +24,9 @@ from tidemark.engine.distributed import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.store.arrow_change import text_columns
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.files import spread
-
-# Tables with at most so many rows, and bytes in files, are read here: a Spark job on fewer rows is mostly planning.
-FEW_ROWS = 100_000
-FEW_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,7 @@ class Slice:
     @property
     def size(self) -> tuple[float, float]:
         """Rows and bytes of the table's version; infinite if this process cannot read the table."""
-        if self.lakehouse.can.files is None:
-            return math.inf, math.inf
-        return DeltaRsStore(self.lakehouse).size(self.table, self.version)
+        return size_of(self.lakehouse, self.table, self.version)
 
     def read(self) -> pa.Table:
         """The rows. Raises TableError."""
@@ -100,8 +94,7 @@ class Rows:
     @cached_property
     def few(self) -> bool:
         """Whether the rows are read here."""
-        sizes = [each.size for each in self.slices]
-        return sum(rows for rows, _ in sizes) <= FEW_ROWS and sum(size for _, size in sizes) <= FEW_BYTES
+        return are_few(each.size for each in self.slices)
 
     def read(self) -> pa.Table:
         """All rows, here: only if they are few."""

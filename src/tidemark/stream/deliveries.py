@@ -24,6 +24,7 @@ from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.groups import anti_join
+from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import swap
 
@@ -56,7 +57,7 @@ class Deliveries:
 
         Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if there are none. The
         ids of lines that are not repeated count as accepted from then on, so call it once per batch. Without Spark,
-        this process reads bronze.
+        and if bronze has few rows, this process reads bronze.
         """
         if ids.num_rows == 0:
             return None
@@ -86,10 +87,10 @@ class Deliveries:
             self._seen[day] = _Day()
         for day in near:
             self._seen[day].used = now
-        if missing:
-            self._remember(
-                Ids.of(self._accepted(missing, keys, spark).toArrow() if spark else self._read(missing, keys))
-            )
+        if missing and spark and not are_few([size_of(self._lakehouse, self._lines)]):
+            self._remember(Ids.of(self._accepted(missing, keys, spark).toArrow()))
+        elif missing:
+            self._remember(Ids.of(self._read(missing, keys)))
 
     def _accepted(self, days: list[int], keys: pa.Table, spark: SparkSession) -> DataFrame:
         """Accepted ids of these days in bronze, without those of the current batch, which may have been
@@ -103,7 +104,7 @@ class Deliveries:
         return accepted.select("_time", "_digest")
 
     def _read(self, days: list[int], keys: pa.Table) -> pa.Table:
-        """The same without Spark."""
+        """The same in this process."""
         time = pa.timestamp("us", "UTC")
         where: Where = [
             [("kafka_timestamp", ">=", pa.scalar(low, time)), ("kafka_timestamp", "<", pa.scalar(high, time))]
