@@ -33,12 +33,9 @@ def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.Data
 def with_sessions(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """The pages, also with `entries`, `exits`, and `bounces` of the sessions that entered there."""
     listed = pages(rows, selection, limit)
-    entry = sessions.by(rows, selection, "entry_page").rename(
-        columns={"entry_page": "path", "sessions": "entries"}
-    )
-    leave = sessions.by(rows, selection, "exit_page").rename(
-        columns={"exit_page": "path", "sessions": "exits"}
-    )
+    entry, leave = sessions.by_ends(rows, selection)
+    entry = entry.rename(columns={"entry_page": "path", "sessions": "entries"})
+    leave = leave.rename(columns={"exit_page": "path", "sessions": "exits"})
     listed = listed.merge(entry, on="path", how="left").merge(leave[["path", "exits"]], on="path", how="left")
     counts = ["entries", "exits", "bounces"]
     return listed.assign(**{name: listed[name].fillna(0).astype("int64") for name in counts})

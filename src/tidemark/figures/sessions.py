@@ -88,13 +88,25 @@ def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.D
 def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
     """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
     if column in ENDS and not selection.recount:
-        rows_by = ends(rows, selection).dropna(subset=[column])[[column, "sessions", "bounces"]]
-        rows_by = rows_by.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
+        rows_by = _of_end(ends(rows, selection), column)
         return rows_by.head(len(rows_by) if limit is None else limit)
     order = ["-sessions", column]
     return measured(
         rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit
     )
+
+
+def by_ends(rows: Rows, selection: Selection) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """As `by` with the entry page, and with the exit page."""
+    if selection.recount:
+        return by(rows, selection, "entry_page"), by(rows, selection, "exit_page")
+    both = ends(rows, selection)
+    return _of_end(both, "entry_page"), _of_end(both, "exit_page")
+
+
+def _of_end(both: pd.DataFrame, column: str) -> pd.DataFrame:
+    counts = both.dropna(subset=[column])[[column, "sessions", "bounces"]]
+    return counts.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
 
 
 def ends(rows: Rows, selection: Selection) -> pd.DataFrame:
