@@ -105,6 +105,10 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """A file's content. Raises FileNotFoundError."""
 
+    def create(self, path: str, content: bytes) -> bool:
+        """Creates a file with all of its content at once. Returns false where the storage cannot; raises
+        FileExistsError if the file exists, OSError."""
+
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
         """The files of a directory, by name; empty if there is no such directory."""
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from pyarrow import fs
 
-from tidemark.contract.store import Files
+from tidemark.contract.store import DataFile, Files
 
 _DIGITS = 20
 # Spark's sign for a source without a position.
 _NO_OFFSET = "-"
 # Commits of a table that is still new.
 _MOST_NEW = 20
+
+# An action of a commit, as in the Delta protocol.
+Action = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,26 @@ def is_newest(log: Log, version: int) -> bool:
     return tuple(there) == (True, False)
 
 
-def actions(log: Log, version: int) -> list[dict[str, Any]]:
+def commit(log: Log, version: int, made: Sequence[Action]) -> bool:
+    """Commits actions as this version. Returns false where only delta-rs can commit to the storage; raises
+    FileExistsError if the log has the version, OSError."""
+    text = "".join(f"{json.dumps(action)}\n" for action in made)
+    return log.files.create(_commit(log, version), text.encode())
+
+
+def add(file: DataFile, now: int) -> Action:
+    """The action that adds a new file to a table without partitions; `now` in milliseconds."""
+    about = {"size": file.bytes, "modificationTime": now, "dataChange": True, "stats": file.stats}
+    return {"add": {"path": quote(file.path), "partitionValues": {}, **about}}
+
+
+def remove(path: str, size: int, now: int) -> Action:
+    """The action that removes a file, with the columns of `add`."""
+    about = {"size": size, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}
+    return {"remove": {"path": quote(path), "partitionValues": {}, **about}}
+
+
+def actions(log: Log, version: int) -> list[Action]:
     """The actions of a commit, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
     text = log.files.read(_commit(log, version)).decode()
     return [json.loads(line) for line in text.splitlines() if line.strip()]

@@ -4,23 +4,15 @@ some requests to the storage."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Schema,
-    Transaction,
-    WriterProperties,
-    transaction,
-    write_deltalake,
-)
+from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from tidemark.contract.files import STATISTICS_BYTES, TableFile
@@ -38,6 +30,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
+from tidemark.store.commit_files import commit_files, properties_of
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.measures import measured, size_in_log
 from tidemark.store.rewriting import UPSERT_FILE_BYTES, Rewritten, can_rewrite, rewrite
@@ -59,6 +52,16 @@ _ATTEMPTS = 5
 _FULL = "No space left on device"
 
 
+@dataclass(frozen=True)
+class _Head:
+    """The newest version of a table and the number of a writer's last commit in it. `handle` is of this version or an
+    earlier one."""
+
+    handle: DeltaTable
+    version: int
+    number: int
+
+
 class DeltaRsStore:
     """The tables of a home. Keeps one handle per table; use one store per process. Raises TableError for tables
     that delta-rs does not reach."""
@@ -68,8 +71,8 @@ class DeltaRsStore:
         self._lakehouse = lakehouse
         self._open: dict[str, DeltaTable] = {}
         self._rows: dict[str, dict[int, int]] = {}
-        # By table and writer, the writer's last commit as a version of a handle says it.
-        self._numbers: dict[tuple[str, str], tuple[DeltaTable, int, int]] = {}
+        # By table and writer.
+        self._heads: dict[tuple[str, str], _Head] = {}
 
     @cached_property
     def reader(self) -> Reader:
@@ -112,7 +115,7 @@ class DeltaRsStore:
         return self._lakehouse.exists(table)
 
     def committed(self, table: Table, writer: str) -> int:
-        return self._committed(table, self.newest(table), writer)
+        return self._head(table, writer).number
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
         log = self._lakehouse.log(table)
@@ -185,11 +188,12 @@ class DeltaRsStore:
         return Directory(self._files.system, self._lakehouse.directory(table))
 
     def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
-        def add(target: DeltaTable) -> None:
-            if self._is_new(table, target, commit):
-                _commit_files(target, Rewritten((), tuple(files)), commit)
+        def add() -> None:
+            head = self._head(table, commit.writer)
+            if head.number < commit.number:
+                self._commit_files(table, head.handle, head.version, Rewritten((), tuple(files)), commit)
 
-        self._retry(table, add)
+        self._attempt(table, add)
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         if commit and table.kind == "append" and rows.num_rows:
@@ -197,7 +201,7 @@ class DeltaRsStore:
             return
 
         def write(target: DeltaTable) -> None:
-            if commit is None or self._is_new(table, target, commit):
+            if commit is None or self._is_new(table, commit):
                 write_deltalake(
                     target,
                     rows.select(table.column_names).cast(table.arrow_schema),
@@ -205,7 +209,7 @@ class DeltaRsStore:
                     schema_mode="merge",  # a table of an earlier version may have columns that no longer exist
                     target_file_size=UPSERT_FILE_BYTES if table.kind == "upsert" else None,
                     writer_properties=_WRITER,
-                    commit_properties=_properties(commit),
+                    commit_properties=properties_of(commit),
                 )
 
         self._retry(table, write)
@@ -227,11 +231,12 @@ class DeltaRsStore:
             return
 
         def merge(target: DeltaTable) -> None:
-            if not self._is_new(table, target, commit):
+            if not self._is_new(table, commit):
                 return
             if can_rewrite(table, target, source):
                 dataset = self._lakehouse.dataset(table, target)
-                _commit_files(target, rewrite(table, source, dataset, self.directory(table)), commit)
+                files = rewrite(table, source, dataset, self.directory(table))
+                self._commit_files(table, target, target.version(), files, commit)
                 return
             same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
             values = {name: f"s.{name}" for name in table.column_names}
@@ -242,7 +247,7 @@ class DeltaRsStore:
                     source_alias="s",
                     target_alias="t",
                     writer_properties=_WRITER,
-                    commit_properties=_properties(commit),
+                    commit_properties=properties_of(commit),
                 )
                 .when_matched_delete(f"s.{DELETE}")
                 .when_matched_update(values)
@@ -265,7 +270,7 @@ class DeltaRsStore:
                 schema_mode="overwrite",
                 target_file_size=UPSERT_FILE_BYTES,
                 writer_properties=_WRITER,
-                commit_properties=_properties(commit),
+                commit_properties=properties_of(commit),
             )
 
         self._retry(table, write)
@@ -284,27 +289,46 @@ class DeltaRsStore:
             self._open.pop(path, None)
             raise self._failure(table, "read", error) from error
 
-    def _is_new(self, table: Table, target: DeltaTable, commit: Commit) -> bool:
-        return self._committed(table, target, commit.writer) < commit.number
+    def _is_new(self, table: Table, commit: Commit) -> bool:
+        return self._head(table, commit.writer).number < commit.number
 
-    def _committed(self, table: Table, target: DeltaTable, writer: str) -> int:
-        """The number of the writer's last commit. delta-rs takes milliseconds for each answer."""
-        key, version = (self._lakehouse.path(table), writer), target.version()
-        known = self._numbers.get(key)
-        if known is None or known[:2] != (target, version):
+    def _head(self, table: Table, writer: str) -> _Head:
+        """The newest version and the writer's last commit. Between commits of its own, a process need not read the log,
+        and delta-rs takes milliseconds for each answer."""
+        path = self._lakehouse.path(table)
+        known = self._heads.get((path, writer))
+        if (
+            known is None
+            or known.handle is not self._open.get(path)
+            or not deltalog.is_newest(self._lakehouse.log(table), known.version)
+        ):
+            target = self.newest(table)
             number = target.transaction_version(writer)
-            known = self._numbers[key] = target, version, -1 if number is None else number
-        return known[2]
+            known = _Head(target, target.version(), -1 if number is None else number)
+            self._heads[path, writer] = known
+        return known
+
+    def _commit_files(
+        self, table: Table, target: DeltaTable, version: int, files: Rewritten, commit: Commit
+    ) -> None:
+        """Commits files after `version`, as `tidemark.store.commit_files`."""
+        if commit_files(self._lakehouse.log(table), target, version, files, commit):
+            head = _Head(target, version + 1, commit.number)
+            self._heads[self._lakehouse.path(table), commit.writer] = head
 
     def _retry(self, table: Table, act: Callable[[DeltaTable], None]) -> None:
-        """Retries on the newest version after a conflict, for example with upkeep in another process."""
+        """Acts on the newest version."""
+        self._attempt(table, lambda: act(self.newest(table)))
+
+    def _attempt(self, table: Table, act: Callable[[], None]) -> None:
+        """Acts again after a conflict, for example with upkeep in another process."""
         for attempt in range(_ATTEMPTS):
             try:
-                act(self.newest(table))
+                act()
                 return
             except (DeltaError, OSError, pa.ArrowException) as error:
                 self._open.pop(self._lakehouse.path(table), None)
-                if not isinstance(error, CommitFailedError) or _FULL in str(error):
+                if not isinstance(error, CommitFailedError | FileExistsError) or _FULL in str(error):
                     raise self._failure(table, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(
@@ -353,17 +377,3 @@ def _configuration(table: Table, properties: Mapping[str, str]) -> dict[str, str
     if table.kind == "upsert":
         configuration["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
     return configuration
-
-
-def _commit_files(target: DeltaTable, files: Rewritten, commit: Commit) -> None:
-    now = time.time_ns() // 1_000_000
-    removed = [transaction.RemoveAction(path, True, now, size, {}) for path, size in files.removed]
-    added = [transaction.AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in files.added]
-    target.create_write_transaction(
-        [*removed, *added], "append", target.schema(), commit_properties=_properties(commit)
-    )
-
-
-def _properties(commit: Commit | None) -> CommitProperties:
-    numbers = [(commit.writer, commit.number), *commit.also] if commit else []
-    return CommitProperties(app_transactions=[Transaction(*each) for each in numbers] or None)

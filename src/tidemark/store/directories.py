@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,6 +32,16 @@ class Directories:
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
+
+    def create(self, path: str, content: bytes) -> bool:
+        # As delta-rs does it: a link, unlike a new name, never replaces a file.
+        whole = Path(path).with_name(f"_commit_{uuid.uuid4()}.json.tmp")
+        try:
+            whole.write_bytes(content)
+            os.link(whole, path)
+        finally:
+            whole.unlink(missing_ok=True)
+        return True
 
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
         entries = self.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))

@@ -118,6 +118,9 @@ class Objects:
         with self.system.open_input_file(path) as file:
             return bytes(file.read())
 
+    def create(self, path: str, content: bytes) -> bool:
+        return False
+
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
         entries = self.system.get_file_info(fs.FileSelector(directory))
         return sorted((info for info in entries if info.is_file), key=lambda info: str(info.base_name))

@@ -27,7 +27,7 @@ MOST_ROWS = 1_000
 # Since version 1.6.6 of delta-rs a commit can replace files.
 _REPLACES = hasattr(transaction, "RemoveAction")
 # Later versions of the protocol have features that a commit of files would have to respect.
-_WRITER_VERSION = 2
+WRITER_VERSION = 2
 _ROW = "_row"
 
 
@@ -44,7 +44,7 @@ def can_rewrite(table: Table, target: DeltaTable, source: pa.Table) -> bool:
     return (
         _REPLACES
         and source.num_rows <= MOST_ROWS
-        and target.protocol().min_writer_version <= _WRITER_VERSION
+        and target.protocol().min_writer_version <= WRITER_VERSION
         and {field.name for field in target.schema().fields} == set(table.column_names)
     )
 
