@@ -26,6 +26,8 @@ from .countries import PEOPLE, draw_map
 MINUTES = 5
 COUNTRIES = "gold/visitors_by_country"
 TOP = 7
+# Seconds between drawings of the countries: the hour that they are of changes little in less.
+COUNTRIES_EVERY = 15.0
 REJECTED_SHOWN = 50
 LINE_SHOWN = 300
 
@@ -113,7 +115,7 @@ def _curve(values: pd.Series) -> str:
     return f"The curve is the last half hour, by minute: from {values.min():,.3g} to {values.max():,.3g}."
 
 
-@panel("Visitors by country in the last hour", COUNTRIES, requests=PEOPLE)
+@panel("Visitors by country in the last hour", COUNTRIES, every=COUNTRIES_EVERY, requests=PEOPLE)
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
@@ -143,7 +145,7 @@ def _last_hour(look: Look, window: int) -> Span:
     return Span(end - timedelta(hours=1), end, window)
 
 
-@panel("Where the last hour's visitors are", COUNTRIES, requests=PEOPLE)
+@panel("Where the last hour's visitors are", COUNTRIES, every=COUNTRIES_EVERY, requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
     rows = live.by_country(look.rows, selection)
