@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from tests import processes
 from tests.recovery.killing import traffic
-from tests.recovery.world import World
+from tests.recovery.world import World, explained
 from tidemark.contract.table import Table
 from tidemark.engine.tasks import load
 from tidemark.errors import TidemarkError, of_machine
@@ -135,7 +135,7 @@ class FileEngine:
 
     def run_short_of_memory(self, world: World, mebibytes: int, command: str, *arguments: Any) -> str:
         """Runs a command that may take so much address space more than it has at its start. Returns what became of it:
-        it was done, or an error, or the line of a library that aborts, says that there is too little memory."""
+        it was done, or an error says why not, or the line of a library that aborts that there is too little memory."""
         self.behind = True
         status, text = self._call(world, command, arguments, mebibytes=mebibytes)
         if status == -signal.SIGKILL:  # delta-rs waits for a thread that the system does not start
@@ -144,7 +144,9 @@ class FileEngine:
             try:
                 return _outcome(status, text)
             except TidemarkError as error:
-                text = str(error)
+                outcome = explained(error)
+            assert "`tidemark repair`" not in outcome, outcome  # nothing was damaged
+            return outcome
         match = re.search(".*(memory|thread|bad_alloc).*", text)
         assert match, text
         return match[0]
