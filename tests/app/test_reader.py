@@ -319,6 +319,27 @@ def test_a_table_that_was_recomputed_is_opened_again(tmp_path: Path) -> None:
     assert list(read(reader, "silver/sessions", ["session_id"])["session_id"]) == ["s9"]
 
 
+def test_a_table_that_is_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    """As by `forget`, which deletes the files of the version before at once."""
+    sessions(tmp_path)
+
+    class Slow(DeltaReader):
+        opened = 0
+
+        def _latest(self, table: str) -> DeltaTable:
+            handle = super()._latest(table)
+            self.opened += 1
+            if self.opened == 1:
+                tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])], mode="overwrite")
+                there = DeltaTable(tmp_path / "tables" / table)
+                assert there.vacuum(0, enforce_retention_duration=False, dry_run=False)
+            return handle
+
+    reader = Slow(tmp_path)
+    assert list(reader.arrow(query("silver/sessions", ["session_id"]))["session_id"].to_pylist()) == ["s9"]
+    assert reader.opened == 2
+
+
 def test_a_corrupt_table_is_a_read_error_and_works_again_once_repaired(tmp_path: Path) -> None:
     sessions(tmp_path)
     log = tmp_path / "tables/silver/sessions/_delta_log/00000000000000000000.json"

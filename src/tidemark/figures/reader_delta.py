@@ -80,6 +80,15 @@ class DeltaReader:
             return known[2]
 
     def arrow(self, q: Query) -> pa.Table:
+        try:
+            return self._arrow(q)
+        except MissingTableError:
+            raise
+        except ReadError:
+            # A rebuild, a restore or `forget` may have replaced the files that were read: the next reading opens them.
+            return self._arrow(q)
+
+    def _arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
         from deltalake import QueryBuilder
 
