@@ -63,6 +63,8 @@ _ROOT = Path(__file__).parents[2]
 # A command that has too little memory may wait so long.
 _PATIENCE_SECONDS = 20.0
 PART_RECORDS = 150
+# How glibc ends a process that has no memory for the data of a new thread.
+_NO_THREAD_DATA = 127
 # The id that the checkpoints have in place of a query's: the writer of FileRun.
 _QUERY = "files"
 # Lines enough for most user agents of the traffic, whatever its seed.
@@ -140,7 +142,7 @@ class FileEngine:
         status, text = self._call(world, command, arguments, mebibytes=mebibytes)
         if status == -signal.SIGKILL:  # delta-rs waits for a thread that the system does not start
             return "ends never"
-        if status != -signal.SIGABRT:
+        if status not in (-signal.SIGABRT, _NO_THREAD_DATA):
             try:
                 return _outcome(status, text)
             except TidemarkError as error:
