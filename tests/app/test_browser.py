@@ -285,7 +285,8 @@ def violations(browser: webdriver.Chrome, rules: Sequence[str] = ()) -> list[Any
            const rules = only.length ? {} : {'duplicate-id-active': {enabled: false}};
            const exclude = [['[data-stale="true"]'], ['[data-testid="stMetricChart"]'], ['.brush_brush_bg'],
              ['.brush_brush'], ['.zoom_brush_bg'], ['.zoom_brush']];
-           axe.run({include: [['.block-container']], exclude}, {runOnly, rules}).then(r => done(
+           const options = {runOnly, rules, resultTypes: ['violations']};
+           axe.run({include: [['.block-container']], exclude}, options).then(r => done(
              r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(
                v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 300))])))""",
         list(rules),
