@@ -72,7 +72,7 @@ def counted(rows: Rows, q: Query, time: str, *, few: bool = False) -> pd.DataFra
         return rows(q)
     base = (rows.reader.label, repr(replace(asked.rest, order_by=(), limit=None)))
     keys = {day: (base, _bounds(asked, day), day) for day in prints}
-    parts = {day: rows.unions.get(keys[day], prints[day]) for day in prints}
+    parts = {day: rows.unions.counts.get(keys[day], prints[day]) for day in prints}
     stale = [day for day in prints if parts[day] is None]
     for run in runs(stale):
         parts |= _read(rows, asked, run)
@@ -81,7 +81,7 @@ def counted(rows: Rows, q: Query, time: str, *, few: bool = False) -> pd.DataFra
         now = _fingerprints(rows.reader.files(q.table, time) or [], asked) or {}
         for day in stale:
             if now.get(day) == prints[day]:
-                rows.unions.put(keys[day], prints[day], parts[day], parts[day].size)
+                rows.unions.counts.put(keys[day], prints[day], parts[day], parts[day].size)
     return _together([part for part in parts.values() if part is not None], asked)
 
 
