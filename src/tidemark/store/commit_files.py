@@ -1,5 +1,5 @@
-"""Commits of data files: written into the log directly where that is safe, because delta-rs reads the log again for
-each commit, which takes ten times as long."""
+"""Commits of data files: written into the log directly where that is safe, because delta-rs takes several times as long
+for a commit."""
 
 from __future__ import annotations
 
