@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.recovery import world as shared
-from tests.recovery.file_engine import PART_RECORDS, FileEngine, commands, sites_of
+from tests.recovery.file_commands import PART_RECORDS
+from tests.recovery.file_engine import FileEngine, commands, sites_of
 from tests.recovery.killing import HISTORY_POINTS, traffic
 from tests.recovery.readers import reading
 from tests.recovery.world import Action, Say, World, play
