@@ -23,8 +23,8 @@ from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
-# Lines per second of the live traffic: few enough that charts still show the week beside it, whose mean is 0.08.
-RATE = 0.5
+# Lines per second of the live traffic: about the mean of the week before, so that a chart of both shows no jump.
+RATE = 0.1
 
 
 def run_demo(
