@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -135,7 +135,8 @@ def test_results_in_another_system_are_not_covered(spark: SparkSession, home: Se
 def test_changes_that_nobody_has_read_yet_are_in_a_savepoint(
     spark: SparkSession, home: Settings, tmp_path: Path
 ) -> None:
-    followed = FollowedTable(**{**vars(COUNTS), "name": "letters.followed"})
+    given = {each.name: getattr(COUNTS, each.name) for each in fields(COUNTS) if each.init}
+    followed = FollowedTable(**{**given, "name": "letters.followed"})
     seen: list[tuple[str, int]] = []
 
     def note(batch: DataFrame, commit: Commit) -> None:
