@@ -32,6 +32,11 @@ function begin() {
     for (const kind of GROUPS) {
       for (const group of document.querySelectorAll(kind.of)) setStops(group, kind);
     }
+    // The arrows scroll what is wider than its place, once it has the focus.
+    for (const wide of document.querySelectorAll(".st-key-flow-chart")) {
+      const index = wide.scrollWidth > wide.clientWidth ? 0 : -1;
+      if (wide.tabIndex !== index) wide.tabIndex = index;
+    }
   }
 
   function setStops(group, kind) {
