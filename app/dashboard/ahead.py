@@ -30,7 +30,7 @@ from .panel import Look
 
 DAYS = timedelta(days=31)
 WEEK = timedelta(days=7)
-# What the first page shows the visitors of.
+# The tables, and the columns, by which the first page counts visitors.
 FIRST: tuple[tuple[Gold, tuple[str, ...]], ...] = (
     (TRAFFIC, ()),
     (PAGES, ("path",)),

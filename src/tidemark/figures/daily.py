@@ -92,7 +92,7 @@ def _asked(q: Query, time: str, few: bool) -> _Asked | None:
     ends = [w.value for w in bounds if w.operator == "<"]
     groups = {name: column for name, column in q.columns if name in q.group_by}
     counts = {name: column for name, column in q.columns if name not in q.group_by}
-    # Of groups that lie within a day, other days have no values.
+    # A group within one day has no values on other days, so its distinct values are those of that day.
     apart = any(column == time or _is_within_day(column, time) for column in groups.values())
     sums: dict[str, Expression] = {}
     distinct: dict[str, Expression] = {}

@@ -33,7 +33,7 @@ def commit_files(log: Log, target: DeltaTable, version: int, files: Rewritten, c
 
 
 def properties_of(commit: Commit | None) -> CommitProperties:
-    """What a commit of delta-rs records of the writer."""
+    """The numbers of the writer, for a commit by delta-rs."""
     numbers = [(commit.writer, commit.number), *commit.also] if commit else []
     return CommitProperties(app_transactions=[Transaction(*each) for each in numbers] or None)
 
