@@ -29,11 +29,6 @@ TOTALS = replace(LINES, name="gold.totals", kind="upsert")
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables"))
-
-
-@pytest.fixture
 def store(lakehouse: Lakehouse) -> DeltaRsStore:
     store = DeltaRsStore(lakehouse)
     for table in (LINES, TOTALS):

@@ -37,11 +37,6 @@ Rows = dict[tuple[str, int], int]
 
 
 @pytest.fixture
-def lakehouse(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables"))
-
-
-@pytest.fixture
 def store(lakehouse: Lakehouse) -> DeltaRsStore:
     store = DeltaRsStore(lakehouse)
     store.ensure(HOURS)
