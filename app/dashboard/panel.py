@@ -57,6 +57,8 @@ class Look:
     title: str = ""
     # A place in the panel's heading for a button.
     tools: DeltaGenerator | None = None
+    # Conditions that keep the requests behind the panel.
+    requests: tuple[Condition, ...] = ()
 
     @property
     def rows(self) -> Direct:
@@ -131,7 +133,8 @@ def panel(
             with st.container(border=not bare, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key, title)
                 if not bare:
-                    look = replace(look, tools=_heading(title, help, look, requests, written))
+                    tools = _heading(title, help, look, requests, written)
+                    look = replace(look, tools=tools, requests=requests or ())
                 seen: dict[str, Version | None] = {}
                 try:
                     with data.seeing(seen):

@@ -58,10 +58,19 @@ def figures(settings: Settings) -> dict[str, list[str]]:
     return actual
 
 
-def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def limited_home(original: Settings) -> tuple[Settings, dict[str, list[str]]]:
+    """The home after upkeep with limits, and gold's rows before it."""
     settings = replace(original, retention=EDGE)
     before = figures(settings)
     maintain_tables(settings, at_once=True)
+    return settings, before
+
+
+def test_rows_leave_by_event_time_and_figures_stay(
+    limited_home: tuple[Settings, dict[str, list[str]]], spark: SparkSession
+) -> None:
+    settings, before = limited_home
     assert len(table(settings, "bronze.access_log")) == 9  # with the line that arrived just now
     assert len(table(settings, "silver.requests")) == 6
     assert len(table(settings, "silver.sessions")) == 3
@@ -69,15 +78,17 @@ def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: Sp
     assert figures(settings) == before
     assert remaining_files(settings, "") == []
     # Without the setting, rows that have left are no loss either.
-    assert {"bronze.access_log", "silver.requests"} <= limited(Pipeline.of(original))
+    unlimited = replace(settings, retention=RetentionSettings())
+    assert {"bronze.access_log", "silver.requests"} <= limited(Pipeline.of(unlimited))
     # A second flow, and a line of a window at the edge, change nothing else.
     run_here(spark, settings)
     assert figures(settings) == before
 
 
-def test_a_rebuild_leaves_older_figures_as_they_are(original: Settings, spark: SparkSession) -> None:
-    settings = replace(original, retention=EDGE)
-    before = figures(settings)
+def test_a_rebuild_leaves_older_figures_as_they_are(
+    limited_home: tuple[Settings, dict[str, list[str]]], spark: SparkSession
+) -> None:
+    settings, before = limited_home
     pipeline = Pipeline.of(settings).on(spark)
     assert complete_from(pipeline, pipeline.graph.lines, NOW) is not None
     for names in (["silver.requests"], ["silver.sessions"], ["gold.traffic", "gold.sources"]):

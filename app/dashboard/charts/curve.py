@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,16 +15,38 @@ from .. import colors
 if TYPE_CHECKING:
     import altair as alt
 
-# A line's share by the number of periods.
-Lines = Mapping[str, Mapping[int, float]]
+
+@dataclass(frozen=True)
+class Again:
+    """So many of these visitors came again."""
+
+    visitors: float
+    of: float
+
+    @property
+    def share(self) -> float:
+        return self.visitors / self.of
+
+
+# The visitors of each line by the number of periods.
+Lines = Mapping[str, Mapping[int, Again]]
+
+
+def table(curves: Lines) -> pd.DataFrame:
+    """The points of all lines, with the columns name, after, share, visitors and of."""
+    rows = [
+        (name, after, again.share, again.visitors, again.of)
+        for name, line in curves.items()
+        for after, again in line.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "after", "share", "visitors", "of"])
 
 
 def lines(curves: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
     """One line with points for each name; a single one has its shares beside the points."""
     import altair as alt
 
-    rows = [(name, after, share) for name, line in curves.items() for after, share in line.items()]
-    data = pd.DataFrame(rows, columns=["name", "after", "share"])
+    data = table(curves)
     legend = alt.Legend(
         title=None, orient="top", columns=alt.ExprRef("max(1, floor(width / 170))"), labelLimit=200
     )
@@ -40,6 +63,8 @@ def lines(curves: Lines, title: str) -> alt.LayerChart | alt.FacetChart:
             alt.Tooltip("name:N", title="Cohort"),
             alt.Tooltip("after:Q", title="After"),
             alt.Tooltip("share:Q", title="Came again", format=".1%"),
+            alt.Tooltip("visitors:Q", title="Visitors", format=",.0f"),
+            alt.Tooltip("of:Q", title="Of", format=",.0f"),
         ],
     )
     layers = [base.mark_line(strokeWidth=2), base.mark_point(size=45, filled=True, opacity=1)]
@@ -60,7 +85,8 @@ def _whole(data: pd.DataFrame) -> alt.Axis:
 
 def words(curves: Lines, unit: str) -> str:
     parts = [
-        f"{name}: " + ", ".join(f"{share:.1%} after {after}" for after, share in line.items())
+        f"{name}: "
+        + ", ".join(f"{again.share:.1%} of {again.of:,.0f} after {after}" for after, again in line.items())
         for name, line in curves.items()
     ]
     return f"Share of visitors who came again, by {unit}s after the first. {'; '.join(parts)}."

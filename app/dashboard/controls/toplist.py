@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import streamlit as st
 
 from tidemark.figures.comparison import Change
 from tidemark.figures.counted import Counted
+from tidemark.figures.selection import Filter
 from tidemark.figures.text import clipped, shown
 
 from .. import colors
 from ..panel import Look, nothing
 from . import actions, compared
+from .grid import bar_column, count_column, grid_with_actions
 
 ROWS = 7
 CHARACTERS = 80
+WHOLE_CHARACTERS = 200
 # One component: a list of Streamlit's own elements has four for each row, which cost more than the rest of a page.
 _list = st.components.v2.component(
     "tidemark_toplist",
@@ -39,16 +43,22 @@ def toplist(
     named: Callable[[Any], str] = str,
     rows: int = ROWS,
     whole: actions.Whole | None = None,
+    more: Mapping[str, str] | None = None,
     counted: Counted | None = None,
     finest: int = 60,
 ) -> None:
-    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`.
+    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`; a button opens all of them,
+    or `whole`, as a table, which has the columns `more` (their headings by name), too.
 
-    `named` is a value for people, `heading` says what is counted. `whole` opens all rows.
+    `named` is a value for people, `heading` says what is counted.
     With `counted`, each has its change against the earlier period; `finest` as for `Look.selection`."""
     if frame.empty:
         return nothing(look=look)
     top = frame.head(rows)
+
+    def labels(values: pd.Series, characters: int) -> list[str]:
+        return [clipped(shown(named(each)), characters) or "(none)" for each in values]
+
     changes: list[Change] = []
     if counted is not None:
         selection = look.selection(finest)
@@ -71,18 +81,37 @@ def toplist(
             "color": colors.of([heading])[0] + ("38" if colors.is_dark() else "2e"),
             "rows": [
                 {
-                    "label": clipped(shown(named(row[column or field])), CHARACTERS) or "(none)",
+                    "label": label,
                     "filter": str(actions.is_filter(field, row[column or field])),
                     "count": f"{int(row[value]):,}",
                     "change": changes[i].short if has_changes else "",
                     "share": f"{share:.1f}%",
                 }
-                for i, (row, share) in enumerate(zip(records, shares, strict=True))
+                for i, (row, share, label) in enumerate(
+                    zip(records, shares, labels(top[column or field], CHARACTERS), strict=True)
+                )
             ],
         },
         on_picked_change=add,
     )
-    if whole is not None and len(frame) > rows:
+    if len(frame) > rows:
+        if whole is None:
+            names = {value: heading} | dict(more or {})
+            filters = [(actions.is_filter(field, each),) for each in frame[column or field]]
+            table = frame[list(names)].reset_index(drop=True)
+            table.insert(0, "value", labels(frame[column or field], WHOLE_CHARACTERS))
+            body = functools.partial(
+                _whole,
+                of=look,
+                rows=frame,
+                table=table,
+                field=field,
+                names=names,
+                filters=filters,
+                counted=counted,
+                finest=finest,
+            )
+            whole = actions.Whole(look.title, body)
         st.button(
             f"All {len(frame):,}" if len(frame) < 1000 else "All",
             key=f"whole-{look.key}",
@@ -92,3 +121,28 @@ def toplist(
             args=(whole,),
         )
     return None
+
+
+def _whole(
+    look: Look,
+    *,
+    of: Look,
+    rows: pd.DataFrame,
+    table: pd.DataFrame,
+    field: str,
+    names: Mapping[str, str],
+    filters: Sequence[tuple[Filter, ...]],
+    counted: Counted | None,
+    finest: int,
+) -> None:
+    """The table of all rows of a panel's list: `value` of the field, and the counts `names` by heading."""
+    selection, value = look.selection(finest), next(iter(names))
+    columns = {name: count_column(heading) for name, heading in names.items()}
+    columns[value] = bar_column(names[value], rows[value].max())
+    columns["value"] = st.column_config.TextColumn(field.replace("_", " ").capitalize(), width="large")
+    if counted is not None:
+        changes = compared.ratios(compared.of_rows(look, rows, selection, counted))
+        table = table.copy()
+        table.insert(2, "change", changes)
+        columns["change"] = compared.column(look, selection)
+    grid_with_actions(table, f"all-{of.key}", columns, filters, selection, rows=14, where=of.requests)

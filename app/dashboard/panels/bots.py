@@ -11,7 +11,6 @@ from tidemark.figures.text import clipped, number, percent, shown
 
 from ..charts.timechart import bin_words, stacked
 from ..controls import compared, moved
-from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
@@ -174,17 +173,5 @@ def pages_panel(look: Look) -> None:
         heading="Requests",
         rows=9,
         finest=HOUR,
-        whole=Whole("What bots read", all_pages),
         counted=bots.counted_pages(name),
     )
-
-
-def all_pages(look: Look) -> None:
-    rows = bots.read_by(look.rows, look.selection(HOUR), None, LISTED)
-    table = rows.assign(path=[clipped(shown(p), LISTED) for p in rows["path"]])
-    columns = {
-        "path": st.column_config.TextColumn("Path", width="large"),
-        "requests": bar_column("Requests", rows["requests"].max()),
-    }
-    filters = [(is_filter("path", p),) for p in rows["path"]]
-    grid_with_actions(table, "bot-pages", columns, filters, look.selection(HOUR), rows=14, where=BOT)

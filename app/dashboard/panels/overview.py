@@ -13,13 +13,11 @@ from tidemark.figures.query import Condition
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
-from tidemark.figures.text import clipped, duration, number, percent, shown
+from tidemark.figures.text import duration, number, percent
 
 from .. import country, demo
 from ..charts.timechart import bin_words, timechart
 from ..controls import actions, address, compared, moved
-from ..controls.actions import Whole, is_filter
-from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel, query_button
@@ -28,7 +26,6 @@ TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
 LISTED = 1000
 CHART_HEIGHT = 230
-PATH_SHOWN = 200
 MOST_MOVED = 10
 PEOPLE = (silver.PEOPLE,)
 VIEWS = (VIEW,)
@@ -157,24 +154,9 @@ def pages_panel(look: Look) -> None:
         "path",
         "pageviews",
         heading="Pageviews",
-        whole=Whole("Pages", all_pages),
+        more={"visitors": "Visitors"},
         counted=pages.COUNTED,
     )
-
-
-def all_pages(look: Look) -> None:
-    selection = look.selection()
-    rows = pages.pages(look.rows, selection, limit=LISTED)
-    table = rows.assign(path=[clipped(shown(p), PATH_SHOWN) for p in rows["path"]])
-    table.insert(2, "change", compared.ratios(compared.of_rows(look, rows, selection, pages.COUNTED)))
-    columns = {
-        "path": st.column_config.TextColumn("Path", width="large"),
-        "pageviews": bar_column("Pageviews", rows["pageviews"].max()),
-        "change": compared.column(look, selection),
-        "visitors": count_column("Visitors"),
-    }
-    filters = [(is_filter("path", p),) for p in rows["path"]]
-    grid_with_actions(table, "all-pages", columns, filters, selection, rows=14, where=VIEWS)
 
 
 @panel("Top sources", SESSIONS, requests=VIEWS, figure="sources")

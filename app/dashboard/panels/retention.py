@@ -19,9 +19,11 @@ from tidemark.figures.text import number, percent
 
 from .. import data
 from ..charts import basic, curve, triangle
+from ..charts.chartdata import data_view
 from ..charts.timechart import over_time
 from ..controls import actions
 from ..controls.compared import metric, period_text
+from ..controls.grid import count_column, percent_column
 from ..filters import Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel
 
@@ -96,11 +98,11 @@ def _begins_before(counted: Retention, cohort: int, selection: Selection) -> boo
     )
 
 
-def came_again(counted: Retention, cohorts: Sequence[int], after: int) -> float | None:
-    """The share of all visitors of these cohorts who came in the period `after` theirs, of periods that are over."""
+def came_again(counted: Retention, cohorts: Sequence[int], after: int) -> curve.Again | None:
+    """Those visitors of these cohorts who came in the period `after` theirs, of periods that are over."""
     over = [c for c in cohorts if c + after < len(counted.periods) and not counted.is_open(c, after)]
     size = sum(float(counted.sizes[c]) for c in over)
-    return sum(float(counted.matrix[c, after]) for c in over) / size if size else None
+    return curve.Again(sum(float(counted.matrix[c, after]) for c in over), size) if size else None
 
 
 @panel("Summary", HOURS, every=SELDOM, requests=PEOPLE, query=_sql)
@@ -123,7 +125,9 @@ def summary_panel(look: Look) -> None:
         ),
         (
             f"Came again after 1 {by}",
-            lambda s: came_again(counted, retention.within(counted, s), 1),
+            lambda s: (
+                again.share if (again := came_again(counted, retention.within(counted, s), 1)) else None
+            ),
             percent,
             f"Of the cohorts in the range, in the {by} right after; only where it is over.",
         ),
@@ -184,13 +188,27 @@ def curve_panel(look: Look) -> None:
     if not lines:
         return nothing(f"No cohort has a later {by} that is over.", look)
     basic.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
-    st.caption(f"Only {by}s that are over.")
+    data_view(
+        look,
+        curve.table(lines),
+        {
+            "name": st.column_config.TextColumn("Cohort"),
+            "after": count_column(f"{by.capitalize()}s after"),
+            "share": percent_column("Came again"),
+            "visitors": count_column("Visitors"),
+            "of": count_column("Of"),
+        },
+    )
+    fewest = min(again.of for line in lines.values() for again in line.values())
+    st.caption(
+        f"Only {by}s that are over. The smallest number of visitors behind a point is {number(fewest)}."
+    )
     return None
 
 
-def _line(counted: Retention, cohorts: Sequence[int], most: int) -> dict[int, float]:
-    shares = {after: came_again(counted, cohorts, after) for after in range(1, most + 1)}
-    return {after: share for after, share in shares.items() if share is not None}
+def _line(counted: Retention, cohorts: Sequence[int], most: int) -> dict[int, curve.Again]:
+    points = {after: came_again(counted, cohorts, after) for after in range(1, most + 1)}
+    return {after: again for after, again in points.items() if again is not None}
 
 
 @panel(

@@ -61,12 +61,15 @@ class Change:
     @property
     def short(self) -> str:
         """The same without a decimal."""
-        return str(self) if self.ratio is None else f"{self.ratio:+,.0%}"
+        return "" if self.sorted_by is None else change_text(self.sorted_by, decimals=0)
 
 
-def change_text(ratio: float) -> str:
-    """A change as text; an infinite one is "new"."""
-    return "new" if math.isinf(ratio) else f"{ratio:+,.1%}"
+def change_text(ratio: float, decimals: int = 1) -> str:
+    """A change as text; an infinite one is "new", and one that is rounded to nothing has no sign."""
+    if math.isinf(ratio):
+        return "new"
+    rounded = round(ratio, decimals + 2)
+    return f"{rounded:+,.{decimals}%}" if rounded else f"{0:.{decimals}%}"
 
 
 def known(value: Any) -> float | None:

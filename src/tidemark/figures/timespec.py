@@ -25,8 +25,9 @@ Layer = dict[str, Any]
 
 UTC_SCALE = {"type": "utc"}
 SO_FAR = " (so far)"
-# A bar ends a little before the next one begins.
+# A bar ends a little before the next one begins. Of fewer bins than these, bars are as narrow as if there were so many.
 BAR = 0.92
+FEW = 12
 # The chart must not move or scale its selections, which are done when the button is released.
 _DRAG = {"type": "interval", "encodings": ["x"], "translate": False, "zoom": False}
 _RELEASED = "[pointerdown, window:mouseup] > window:pointerup"
@@ -95,11 +96,10 @@ def spec(
     data: dict[str, pd.DataFrame] = {"bins": bins, "long": long}
     pointed = _pointed(x, tooltip, width, kind, pick if pick == "bin" else "", zoom, paint.quiet)
     if kind == "bar":
-        last = int(bins["at"].max()) + width
-        # Room for at least a dozen bars, so that few bars are not too wide.
-        x["scale"] = UTC_SCALE | {"domain": [min(int(bins["at"].min()), last - 12 * width), last]}
-        data["long"] = _stacked(long, width, open_at)
-        layers = [*pointed, *_bars(x, color, unit, tooltip, pick)]
+        first, last = int(bins["at"].min()), int(bins["at"].max()) + width
+        x["scale"] = UTC_SCALE | {"domain": [first, last]}
+        data["long"] = _stacked(long, width, (last - first) // width, open_at)
+        layers = [*pointed, *_bars(x, color, unit, tooltip, pick, empty=data["long"].empty)]
     else:
         axis = _value_axis(whole="f" not in number or ".0" in number)
         y = {"field": "value", "type": "quantitative", "title": unit, "stack": None, "axis": axis}
@@ -262,16 +262,18 @@ def _pointed(
     return [rule, column]
 
 
-def _stacked(long: pd.DataFrame, width: int, open_at: int | None) -> pd.DataFrame:
+def _stacked(long: pd.DataFrame, width: int, bins: int, open_at: int | None) -> pd.DataFrame:
     """Bars with both ends, stacked here, because Vega does not stack bars with both ends on the time axis."""
     bars = long[long["value"] > 0].sort_values(["at", "order"])
     top = bars.groupby("at")["value"].cumsum()
+    wide = int(width * BAR * min(bins / FEW, 1))
+    left = bars["at"] + (int(width * BAR) - wide) // 2
     return bars.assign(
-        until=bars["at"] + int(width * BAR), top=top, bottom=top - bars["value"], open=bars["at"] == open_at
+        left=left, until=left + wide, top=top, bottom=top - bars["value"], open=bars["at"] == open_at
     ).reset_index(drop=True)
 
 
-def _bars(x: Layer, color: Layer, unit: str, tooltip: list[Layer], pick: str) -> list[Layer]:
+def _bars(x: Layer, color: Layer, unit: str, tooltip: list[Layer], pick: str, *, empty: bool) -> list[Layer]:
     params = (
         [{"name": PICK, "select": {"type": "point", "fields": ["at", "series"]}}] if pick == "mark" else []
     )
@@ -279,9 +281,10 @@ def _bars(x: Layer, color: Layer, unit: str, tooltip: list[Layer], pick: str) ->
     bars: Layer = {
         "data": {"name": "long"},
         "transform": [{"lookup": "at", "from": lookup}],
-        "mark": {"type": "rect", "cursor": "pointer" if pick else "default"},
+        # A group without any bar would be an image without a name.
+        "mark": {"type": "rect", "cursor": "pointer" if pick else "default", "aria": not empty},
         "encoding": {
-            "x": x,
+            "x": x | {"field": "left"},
             "x2": {"field": "until"},
             "y": {"field": "bottom", "type": "quantitative", "title": unit, "axis": _value_axis()},
             "y2": {"field": "top"},
