@@ -6,18 +6,19 @@ from typing import Any
 
 import pandas as pd
 
-# The height of a label as a part of the greatest value.
-HEIGHT = 0.08
+# The height of a label, and of what is above and below a chart's lines, in pixels.
+HEIGHT = 15
+AXES = 80
 
 
-def places(data: pd.DataFrame, time: str, most: float) -> pd.DataFrame | None:
+def places(data: pd.DataFrame, time: str, most: float, height: int) -> pd.DataFrame | None:
     """The last row of each series with the place of its label, moved up where labels would lie on each other. `most` is
-    the greatest value of the chart.
+    the greatest value of the chart, `height` its pixels.
 
     None where one would be too far from its line.
     """
     ends = data.sort_values(time).groupby("series", as_index=False).last().sort_values("value")
-    least = max(float(most), 1e-9) * HEIGHT
+    least = max(float(most), 1e-9) * HEIGHT / max(height - AXES, HEIGHT)
     at: list[float] = []
     for value in ends["value"]:
         at.append(max(float(value), at[-1] + least) if at else float(value))

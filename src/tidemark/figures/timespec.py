@@ -84,20 +84,21 @@ def spec(
     ]
     ends = None
     if kind == "line" and 1 < len(series) <= LABELLED:
-        ends = endlabels.places(long, "at", pd.concat([long, known])["value"].max())
+        ends = endlabels.places(long, "at", pd.concat([long, known])["value"].max(), height)
     legend = _legend(kind) if len(series) > 1 and ends is None else None
     if legend is not None:
         # On a phone, a legend of many has several rows.
         height += ROW * max(0, len(series) - 2)
     scale = {"domain": list(series), "range": list(paint.series)}
     color = {"field": "series", "type": "nominal", "scale": scale, "legend": legend}
-    x: Layer = {"field": "at", "type": "temporal", "scale": UTC_SCALE, "axis": _time_axis()}
-    x["title"] = f"Time ({zone})"
+    x: Layer = {"field": "at", "type": "temporal", "title": f"Time ({zone})"}
+    x |= {"scale": UTC_SCALE, "axis": _time_axis()}
+    first, last = int(bins["at"].min()), int(bins["at"].max()) + width
+    if kind == "bar":
+        x |= {"scale": UTC_SCALE | {"domain": [first, last]}, "axis": _time_axis(end=last)}
     data: dict[str, pd.DataFrame] = {"bins": bins, "long": long}
     pointed = _pointed(x, tooltip, width, kind, pick if pick == "bin" else "", zoom, paint.quiet)
     if kind == "bar":
-        first, last = int(bins["at"].min()), int(bins["at"].max()) + width
-        x["scale"] = UTC_SCALE | {"domain": [first, last]}
         data["long"] = _stacked(long, width, (last - first) // width, open_at)
         layers = [*pointed, *_bars(x, color, unit, tooltip, pick, empty=data["long"].empty)]
     else:
@@ -378,14 +379,16 @@ def _value_axis(*, whole: bool = True) -> Layer:
     }
 
 
-def _time_axis() -> Layer:
+def _time_axis(end: int | None = None) -> Layer:
+    """Without a label at `end`, where nothing begins any more."""
     # At most one label per 90 pixels, because labels overlap on a phone.
     midnight = "utchours(datum.value) + utcminutes(datum.value) + utcseconds(datum.value) == 0"
+    over = "" if end is None else f"datum.value >= {end} ? '' : "
     # Over a few minutes the labels are less than a minute apart.
     time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')"
     return {
         "grid": False,
-        "labelExpr": f"{midnight} ? utcFormat(datum.value, '%b %-d') : {time}",
+        "labelExpr": f"{over}{midnight} ? utcFormat(datum.value, '%b %-d') : {time}",
         "labelOverlap": "greedy",
         "labelSeparation": 12,
         "tickCount": {"expr": "width / 90"},
