@@ -354,9 +354,11 @@ Pipeline.of(load()).rebuild().run(["silver.requests"], resumable=True)
 
 
 def test_killed_after_it_caught_up_the_next_one_adds_no_line_twice(
-    wrong: Settings, spark: SparkSession, lines: list[Pair]
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path
 ) -> None:
-    """Each time the second flow lags behind the lines that the rebuild adds last."""
+    """Each time the second flow lags behind the lines that the rebuild adds last. The topic is its own."""
+    wrong = fresh(broker, tmp_path)
+    wrongly_judged(spark, wrong, lines)
     more = [traffic(seed=25, lines=300), traffic(seed=26, lines=200)]
     _first_flow(spark, wrong, more[0])
     killed(wrong, "rebuild:caught-up", "-c", _RESUMABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def command(settings: Settings, *words: str) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def home_of_its_own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def original(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A home whose broker has stopped again, with all lines in the tables."""
     settings = Settings.of(
         home=tmp_path_factory.mktemp("erasure") / "home", broker_port=0, broker_java_options=QUICK_JVM,
@@ -44,6 +45,13 @@ def home_of_its_own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactor
     )  # fmt: skip
     process(settings, spark, "new.log", (MINE, TODAY), (OTHER, TODAY))
     return settings
+
+
+@pytest.fixture
+def home_of_its_own(original: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home, with its broker's data."""
+    shutil.copytree(original.home, tmp_path / "home")
+    return original.changed(home=tmp_path / "home")
 
 
 def process(settings: Settings, spark: SparkSession, name: str, *clients: tuple[str, datetime]) -> None:
