@@ -19,7 +19,7 @@ from tidemark.figures.query import Columns, Expression, Query, Where, query, tim
 from tidemark.figures.reader import Files
 from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import Distinct
-from tidemark.figures.visitors import DAY, compacted, merged, runs, size_of
+from tidemark.figures.visitors import DAY, compacted, merged, size_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,17 +72,14 @@ def counted(rows: Rows, q: Query, time: str, *, few: bool = False) -> pd.DataFra
         return rows(q)
     base = (rows.reader.label, repr(replace(asked.rest, order_by=(), limit=None)))
     keys = {day: (base, _bounds(asked, day), day) for day in prints}
-    parts = {day: rows.unions.counts.get(keys[day], prints[day]) for day in prints}
-    stale = [day for day in prints if parts[day] is None]
-    for run in runs(stale):
-        parts |= _read(rows, asked, run)
-    if stale:
-        # A file that came meanwhile may have been read, so the day is not kept for what it was before.
-        now = _fingerprints(rows.reader.files(q.table, time) or [], asked) or {}
-        for day in stale:
-            if now.get(day) == prints[day]:
-                rows.unions.counts.put(keys[day], prints[day], parts[day], parts[day].size)
-    return _together([part for part in parts.values() if part is not None], asked)
+
+    def prints_after() -> Mapping[pd.Timestamp, Any]:
+        return _fingerprints(rows.reader.files(q.table, time) or [], asked) or {}
+
+    parts = rows.unions.counts.by_day(
+        keys, prints, lambda run: _read(rows, asked, run), lambda part: part.size, prints_after
+    )
+    return _together(list(parts.values()), asked)
 
 
 def _asked(q: Query, time: str, few: bool) -> _Asked | None:

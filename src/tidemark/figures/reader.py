@@ -58,6 +58,10 @@ class ReadError(TableError):
     """A table exists but cannot be read; the text is one line."""
 
 
+class ShortageError(ReadError):
+    """The machine lacks what reading needs, such as memory."""
+
+
 class MissingTableError(ReadError):
     """The table does not exist yet."""
 

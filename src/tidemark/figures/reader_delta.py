@@ -17,6 +17,7 @@ from tidemark.figures.reader import (
     Files,
     MissingTableError,
     ReadError,
+    ShortageError,
     Version,
     plain,
     properties_of,
@@ -82,7 +83,7 @@ class DeltaReader:
     def arrow(self, q: Query) -> pa.Table:
         try:
             return self._arrow(q)
-        except MissingTableError:
+        except (MissingTableError, ShortageError):
             raise
         except ReadError:
             # A rebuild, a restore or `forget` may have replaced the files that were read: the next reading opens them.
@@ -224,7 +225,7 @@ def _committed_at(handle: DeltaTable) -> datetime:
 def _unreadable(table: str, error: BaseException) -> ReadError:
     reason = first_line(error)[:300].rstrip(".")
     if lack := shortage(error, f"{table} cannot be read: {reason}"):
-        return ReadError(lack.problem, lack.remedy)
+        return ShortageError(lack.problem, lack.remedy)
     return ReadError(
         f"{table} cannot be read: {reason}", "If this lasts, stop the pipeline and run `tidemark repair`."
     )

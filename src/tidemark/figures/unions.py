@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+import pandas as pd
 
 from tidemark.figures.recent import Recent
+
+Part = TypeVar("Part")
 
 # A month of 20,000,000 requests takes 130 MB by page, by country and in all.
 _BYTES = 400_000_000
@@ -26,6 +31,37 @@ class Days:
     def put(self, key: Any, fingerprint: Any, value: Any, size: int) -> None:
         """Remembers a value of so many bytes."""
         self.entries.put(key, (fingerprint, value), size)
+
+    def by_day(
+        self,
+        keys: Mapping[pd.Timestamp, Any],
+        prints: Mapping[pd.Timestamp, Any],
+        read: Callable[[Sequence[pd.Timestamp]], Mapping[pd.Timestamp, Part]],
+        size: Callable[[Part], int],
+        prints_after: Callable[[], Mapping[pd.Timestamp, Any]] | None = None,
+    ) -> dict[pd.Timestamp, Part]:
+        """What each day of `prints` has: what is remembered under its key while its fingerprint is the same, or what is
+        `read`, in runs of days without a gap. With `prints_after`, a day that changed while it was read is not kept."""
+        parts = {day: self.get(keys[day], prints[day]) for day in prints}
+        stale = [day for day in prints if parts[day] is None]
+        for run in _runs(stale):
+            parts |= read(run)
+        after = prints if prints_after is None or not stale else prints_after()
+        for day in stale:
+            if after.get(day) == prints[day]:
+                self.put(keys[day], prints[day], parts[day], size(parts[day]))
+        return parts
+
+
+def _runs(days: Sequence[pd.Timestamp]) -> list[list[pd.Timestamp]]:
+    """Days in order, in runs without a gap: what lies between two runs need not be read."""
+    result: list[list[pd.Timestamp]] = []
+    for day in days:
+        if result and day - result[-1][-1] == pd.Timedelta(days=1):
+            result[-1].append(day)
+        else:
+            result.append([day])
+    return result
 
 
 @dataclass

@@ -108,24 +108,12 @@ def daily(
     prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
     base = (rows.reader.label, table, grouping)
     keys = {day: (base, _limits(where, day, grouping.time), day) for day in prints}
-    parts = {day: rows.unions.get(keys[day], prints[day]) for day in prints}
-    stale = [day for day in prints if parts[day] is None]
-    for run in runs(stale):
-        for day, part in _unite_days(rows.reader, table, where, grouping, run).items():
-            parts[day] = part
-            rows.unions.put(keys[day], prints[day], part, size_of(part))
+
+    def read(run: Sequence[pd.Timestamp]) -> dict[pd.Timestamp, United]:
+        return _unite_days(rows.reader, table, where, grouping, run)
+
+    parts = rows.unions.by_day(keys, prints, read, size_of)
     return {day: (prints[day], parts[day]) for day in prints}
-
-
-def runs(days: Sequence[pd.Timestamp]) -> list[list[pd.Timestamp]]:
-    """Days in order, in runs without a gap: what lies between two runs need not be read."""
-    result: list[list[pd.Timestamp]] = []
-    for day in days:
-        if result and day - result[-1][-1] == pd.Timedelta(seconds=DAY):
-            result[-1].append(day)
-        else:
-            result.append([day])
-    return result
 
 
 def _limits(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[Condition, ...]:
