@@ -198,6 +198,11 @@ def test_quality(tmp_path: Path) -> None:
         ["✗ failed", "in_set"],
         ["✓ holds", "not_null"],
     ]
+    results[-1]["severity"] = "info"
+    tables.write(tmp_path, "quality/results", results)
+    page = show("quality", tmp_path)
+    assert not page.warning
+    assert "1 of 2 expectations hold; the rest are for information only" in page.info[0].value
     assert len(table(page, "rejected_at", "line")) == 3
     assert not any("nearest" in shown.value for shown in page.dataframe), (
         "a column without a text is not shown"

@@ -100,6 +100,11 @@ def expectations_panel(look: Look) -> None:
     critical = failed[failed["severity"] == "critical"]
     if failed.empty:
         st.success(f"All {len(results)} expectations hold.", icon=":material/check_circle:")
+    elif (failed["severity"] == "info").all():
+        st.info(
+            f"{len(results) - len(failed)} of {len(results)} expectations hold; the rest are for information only.",
+            icon=":material/info:",
+        )
     elif critical.empty:
         st.warning(
             f"{len(failed)} of {len(results)} expectations failed, none critical.", icon=":material/warning:"
