@@ -103,7 +103,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         "read, with headers": lambda: _thrown_away(lines),
         "... and fetch": lines.toArrow,
         "parse, here": lambda: Local.of(Work(validation=parsing), fetched, threads),
-        "parse, enrich and judge, here": lambda: Local.of(first.work, fetched, threads),
+        "parse, enrich and validate, local": lambda: Local.of(first.work, fetched, threads),
         "all of the first flow in executors but the commits": executed,
         **{f"write {table.name}": appended(table, part) for table, part in first.work.appends},
         **{f"merge into {table.name}": merged(table, each, batch) for table, each in first.upserts},

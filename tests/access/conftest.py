@@ -26,7 +26,7 @@ from tidemark.figures.declared import FILE
 PASSWORD = "correct horse battery"
 
 
-def told(request: HTTPConnection) -> dict[str, Any]:
+def facts_of(request: HTTPConnection) -> dict[str, Any]:
     """Who asks, as the guard tells the application in the scope and in the header."""
     asking = request.scope[SCOPE]
     assert verified(request.headers[HEADER]) == asking
@@ -38,7 +38,7 @@ def told(request: HTTPConnection) -> dict[str, Any]:
 
 
 async def page(request: HTTPConnection) -> Response:
-    return PlainTextResponse(json.dumps(told(request)))
+    return PlainTextResponse(json.dumps(facts_of(request)))
 
 
 async def download(request: HTTPConnection) -> Response:
@@ -50,7 +50,7 @@ async def socket(connection: WebSocket) -> None:
     try:
         while True:
             await connection.receive_text()
-            await connection.send_json(told(connection))
+            await connection.send_json(facts_of(connection))
     except WebSocketDisconnect:
         pass
 

@@ -206,10 +206,10 @@ def test_no_secret_is_in_a_log_or_in_the_record(
     door.audit.write()
     # The client of this test logs what it asks for.
     logged = [each.getMessage() for each in caplog.records if not each.name.startswith("httpx")]
-    told = f"{logged} {door.audit.rows()}"
-    assert "robot" in told and "pages.csv" in told
+    text = f"{logged} {door.audit.rows()}"
+    assert "robot" in text and "pages.csv" in text
     for secret in (PASSWORD, "a wrong password", key, token, client.cookies[COOKIE]):
-        assert secret not in told
+        assert secret not in text
 
 
 def test_the_word_of_a_proxy_counts_from_its_own_address(door: Door, tmp_path: Path) -> None:

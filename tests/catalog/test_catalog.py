@@ -232,17 +232,19 @@ def test_anonymous_lines_are_refused_where_the_home_does_not_stay(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "lacking, told",
+    "lacking, message",
     [
         ({"checkpoint_location": ""}, "checkpoint_location"),
         ({"visitor_key": ""}, "visitor_key"),
     ],
 )
-def test_what_must_outlive_a_cluster_is_asked_for(lacking: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_what_must_outlive_a_cluster_is_asked_for(
+    lacking: dict[str, str], message: str, tmp_path: Path
+) -> None:
     settings = Settings.of(
         home=tmp_path / "home", catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="k"
     )
-    with pytest.raises(SettingError, match=told):
+    with pytest.raises(SettingError, match=message):
         run_pipeline(settings.changed(**lacking), once=True)
 
 

@@ -73,7 +73,7 @@ def versions(settings: Settings) -> dict[str, int]:
     }
 
 
-def wrongly_judged(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
+def validated_wrongly(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
     """Runs the pipeline under a rule that turns errors away."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(requests, "REJECTING", (*requests.REJECTING, WRONG))
@@ -87,21 +87,21 @@ def lines() -> list[Pair]:
 
 
 @pytest.fixture(scope="module")
-def judged_wrong(
+def wrong_original(
     broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path_factory: pytest.TempPathFactory
 ) -> Settings:
     """A home whose tables were made under the wrong rule, to be copied."""
     settings = fresh(broker, tmp_path_factory.mktemp("wrong"))
-    wrongly_judged(spark, settings, lines)
+    validated_wrongly(spark, settings, lines)
     assert len(rows(settings, "silver.rejected", ["offset"])) > 50
     return settings
 
 
 @pytest.fixture
-def wrong(judged_wrong: Settings, tmp_path: Path) -> Settings:
+def wrong(wrong_original: Settings, tmp_path: Path) -> Settings:
     """A copy of that home."""
-    shutil.copytree(judged_wrong.home, tmp_path / "home")
-    return judged_wrong.changed(home=tmp_path / "home")
+    shutil.copytree(wrong_original.home, tmp_path / "home")
+    return wrong_original.changed(home=tmp_path / "home")
 
 
 def test_rejected_lines_move_to_silver_and_everything_follows(
@@ -178,7 +178,7 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
     """The running pipeline takes over a changed goal and own hosts, and applies them to history, despite a kill."""
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=23, lines=4_000)
-    wrongly_judged(spark, settings, pairs[:2_000])
+    validated_wrongly(spark, settings, pairs[:2_000])
     versions_before = set(rows(settings, "silver.requests", ["rules_version"]))
     declaring(settings, {"goals": {"product": {"path": "/cart"}}})
     # The first pass is that of the new goal.
@@ -253,15 +253,15 @@ producer.flush()
 """
 
 
-def test_since_rejudges_only_lines_that_arrived_after(
+def test_since_validates_only_lines_that_arrived_after(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=24, lines=3_000)
-    wrongly_judged(spark, settings, pairs[:1_000])
+    validated_wrongly(spark, settings, pairs[:1_000])
     time.sleep(0.1)
     since = datetime.now(UTC)
-    wrongly_judged(spark, settings, pairs[1_000:2_000])
+    validated_wrongly(spark, settings, pairs[1_000:2_000])
     rebuild(spark, settings, "silver.requests", since=since)
     # The stream goes on after a rebuild as if nothing had happened.
     produce(settings, pairs[2_000:])
@@ -358,7 +358,7 @@ def test_killed_after_it_caught_up_the_next_one_adds_no_line_twice(
 ) -> None:
     """Each time the second flow lags behind the lines that the rebuild adds last. The topic is its own."""
     wrong = fresh(broker, tmp_path)
-    wrongly_judged(spark, wrong, lines)
+    validated_wrongly(spark, wrong, lines)
     more = [traffic(seed=25, lines=300), traffic(seed=26, lines=200)]
     _first_flow(spark, wrong, more[0])
     killed(wrong, "rebuild:caught-up", "-c", _RESUMABLE)

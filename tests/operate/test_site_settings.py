@@ -111,13 +111,22 @@ def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Scenario) -> N
     ]
 
 
-def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Scenario) -> None:
+def test_a_change_that_is_taken_back_is_due_for_the_lines_that_came_meanwhile(home: Scenario) -> None:
     home.start(shop=SHOP)
     assert not notes.listed(home.store)[0].remakes
     home.start(shop=WWW)
     assert home.noted == ["Own hosts of shop: …; sites.shop.hosts was unset, now www.example"]
+    for _ in range(2):
+        home.start()
+        assert home.due
+        assert home.noted == ["Own hosts of shop: …; sites.shop.hosts was unset, now unset again"]
+    home.fill(Revalued("silver.requests", "channel", 7, 10))
+    assert not home.due
+    assert home.noted == [
+        "Own hosts of shop: 7 lines of 10 have another channel; sites.shop.hosts was unset, now unset again"
+    ]
     home.start()
-    assert not home.due and home.noted == []
+    assert not home.due and len(home.noted) == 1
 
 
 def test_a_site_without_lines_has_no_history(home: Scenario) -> None:

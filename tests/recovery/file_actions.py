@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from tests.recovery import world as shared
 from tests.recovery.file_commands import PART_RECORDS
 from tests.recovery.file_engine import FileEngine, commands, sites_of
-from tests.recovery.killing import HISTORY_POINTS, traffic
+from tests.recovery.killing import HISTORY_POINTS, Pair, traffic
 from tests.recovery.readers import reading
 from tests.recovery.world import Action, Say, World, play
 from tidemark.contract.quality_tables import ACCOUNTS, INVENTORY, NOTES, PROGRESS, SITES
@@ -139,18 +139,22 @@ def play_on_files(
         for number, tables in enumerate(_shared_out(chance, homes)):
             place = directory / str(number)
             place.mkdir()
-            settings = Settings.of(home=place / "home", quality_interval_seconds=0.0)
             lines = traffic(seed + number, lines=_LINES + _LINES_OF_ACTION * (actions // homes), rate=20)
-            # A usual import is one batch.
-            world = World(
-                FileEngine(process), settings, place, chance, lines, most_lines=PART_RECORDS, tables=tables
-            )
+            world = world_of_files(FileEngine(process), place, chance, lines, tables)
             # Reports need tables that most of several homes do not have.
-            with reading(settings) if homes == 1 else nullcontext() as answered:
+            with reading(world.settings) if homes == 1 else nullcontext() as answered:
                 done.update(play(world, ACTIONS, actions // homes, say))
             if answered:
                 say(answered.text())
     return done
+
+
+def world_of_files(
+    engine: FileEngine, directory: Path, chance: random.Random, lines: list[Pair], tables: Sequence[Table]
+) -> World:
+    """A home without Kafka and Spark. A usual import is one batch."""
+    settings = Settings.of(home=directory / "home", quality_interval_seconds=0.0)
+    return World(engine, settings, directory, chance, lines, most_lines=PART_RECORDS, tables=tables)
 
 
 def _shared_out(chance: random.Random, homes: int) -> Iterator[list[Table]]:
@@ -161,9 +165,13 @@ def _shared_out(chance: random.Random, homes: int) -> Iterator[list[Table]]:
     first = [table for table in TABLES if table.aggregation and not table.follows]
     chance.shuffle(first)
     for number in range(homes):
-        names = {table.name for table in first[number::homes]}
-        yield [
-            table
-            for table in TABLES
-            if table.lines or table.name in names | _ALWAYS or (table.follows and table.reads in names)
-        ]
+        yield tables_with({table.name for table in first[number::homes]})
+
+
+def tables_with(names: Collection[str]) -> list[Table]:
+    """The tables of these names and what follows them, the tables of lines, and what every home needs."""
+    return [
+        table
+        for table in TABLES
+        if table.lines or table.name in {*names, *_ALWAYS} or (table.follows and table.reads in names)
+    ]

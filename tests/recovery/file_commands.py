@@ -38,6 +38,7 @@ from tidemark.importing.files import ReadOptions
 from tidemark.importing.journal import Journal
 from tidemark.importing.lines import Block
 from tidemark.local import durable
+from tidemark.local.records import replace_text
 from tidemark.local.workers import worker_pool
 from tidemark.operate import backfill, losses
 from tidemark.operate.forget import forget
@@ -106,7 +107,7 @@ def _started(
 
 
 def _record_positions(pipeline: Pipeline) -> None:
-    """Writes the checkpoints that the queries would have after the last batch."""
+    """Writes the checkpoints that the queries would have after the last batch, as Spark does: no file in part."""
     accepted = pipeline.graph.accepted
     done = pipeline.store.committed(accepted, f"{REQUESTS}/{_QUERY}")
     if done < 0:
@@ -125,8 +126,8 @@ def _record_positions(pipeline: Pipeline) -> None:
         checkpoint = pipeline.checkpoint(flow)
         for log, lines in (("offsets", ["v1", "{}", json.dumps(position)]), ("commits", ["v1", "{}"])):
             (checkpoint / log).mkdir(parents=True, exist_ok=True)
-            (checkpoint / log / str(done)).write_text("\n".join(lines), encoding="utf-8")
-        (checkpoint / "metadata").write_text(json.dumps({"id": _QUERY}), encoding="utf-8")
+            replace_text(checkpoint / log / str(done), "\n".join(lines))
+        replace_text(checkpoint / "metadata", json.dumps({"id": _QUERY}))
 
 
 def read_all(pipeline: Pipeline, known: Mapping[str, str]) -> str:

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.recovery.actions import play_actions
-from tests.recovery.file_actions import play_on_files
+from tests.recovery.file_actions import play_on_files, tables_with, world_of_files
+from tests.recovery.file_engine import FileEngine, commands
+from tests.recovery.killing import traffic
+from tests.recovery.world import change_hosts, compare, import_new
 from tidemark.settings import Settings
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int) -> None:
     play_on_files(seed, 100, tmp_path, homes=4)
+
+
+def test_own_hosts_that_are_changed_back_hold_for_lines_that_came_meanwhile(tmp_path: Path) -> None:
+    """These were read by others, and no difference to the settings of history tells so."""
+    with commands() as process:
+        world = world_of_files(
+            FileEngine(process),
+            tmp_path,
+            random.Random(1),
+            traffic(seed=1, lines=1_000),
+            tables_with(["silver.sessions"]),
+        )
+        for change in (change_hosts, change_hosts):
+            for _ in range(4):
+                import_new(world)
+            change(world)
+        import_new(world)
+        compare(world)
 
 
 @pytest.mark.soak

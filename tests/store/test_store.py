@@ -169,19 +169,19 @@ def test_a_table_that_has_a_column_more_takes_rows_without_it(store: Store, make
 
 
 def test_a_table_is_described_by_properties(store: Store, lakehouse: Lakehouse) -> None:
-    told = {"tidemark.key": "site,window_start", "tidemark.about": "It's described."}
-    store.ensure(WINDOWS, told)
+    properties = {"tidemark.key": "site,window_start", "tidemark.about": "It's described."}
+    store.ensure(WINDOWS, properties)
     described = store.version(WINDOWS)
-    store.ensure(WINDOWS, told)
+    store.ensure(WINDOWS, properties)
     assert store.version(WINDOWS) == described  # nothing new, no commit
-    store.ensure(WINDOWS, {**told, "tidemark.key": "site"})
+    store.ensure(WINDOWS, {**properties, "tidemark.key": "site"})
     found = lakehouse.delta(WINDOWS.name).metadata().configuration
-    assert {name: found[name] for name in told} == {**told, "tidemark.key": "site"}
+    assert {name: found[name] for name in properties} == {**properties, "tidemark.key": "site"}
     assert found["delta.checkpointInterval"] == "50"
     new = replace(WINDOWS, name="gold.described")
-    store.ensure(new, told)
+    store.ensure(new, properties)
     assert store.version(new) == 0
-    assert lakehouse.delta(new.name).metadata().configuration.items() >= told.items()
+    assert lakehouse.delta(new.name).metadata().configuration.items() >= properties.items()
 
 
 def test_ensure_refuses_a_table_whose_column_has_another_type(store: Store, make_store: MakeStore) -> None:

@@ -127,8 +127,11 @@ def subject_of(settings: Collection[str]) -> str:
 
 
 def changes(settings: Mapping[str, tuple[str, str]]) -> list[str]:
-    """Settings with their values before and after, as text."""
-    texts = [f"{name} was {short(was)}, now {short(now)}" for name, (was, now) in settings.items()]
+    """Settings with their values before and after, as text; they are the same where it was another one meanwhile."""
+    texts = [
+        f"{name} was {short(was)}, now {short(now)}" + (" again" if was == now else "")
+        for name, (was, now) in settings.items()
+    ]
     more = len(texts) - _SETTINGS_SHOWN
     return [*texts[:_SETTINGS_SHOWN], *([f"{more} more settings"] if more > 0 else [])]
 

@@ -8,7 +8,7 @@ swap in the end records the new ones. So a kill at any moment loses nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -98,8 +98,9 @@ def _sites(store: Store) -> list[dict[str, Any]]:
 
 
 def settle(home: Home) -> None:
-    """Before the flows start, writes a note about settings that differ from those of history. A site without lines has
-    no history: its settings are recorded as applied. Raises TableError."""
+    """Before the flows start, writes a note about settings that differ from those of history, and records that lines
+    have both from now on: settings that are changed back are to be applied, too. A site without lines has no history:
+    its settings are recorded as applied. Raises TableError."""
     _record_new_sites(home)
     changed, wanted = unapplied(home), None
     if changed.settings:
@@ -119,6 +120,17 @@ def settle(home: Home) -> None:
             changed.settings,
         )
     _renew(home, wanted)
+    if changed.settings:
+        _record(home, lambda was: applied.mixed(was, changed.settings))
+
+
+def _record(home: Home, settings: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+    """Records other settings for the tables of lines, which are made of those recorded."""
+    known = {name: recorded(home.lakehouse, name).applied for name in _OF_LINES}
+    record_states(
+        home.lakehouse,
+        {name: TableState(settings=settings(was)) for name, was in known.items() if was is not None},
+    )
 
 
 def _record_new_sites(home: Home) -> None:
@@ -131,11 +143,7 @@ def _record_new_sites(home: Home) -> None:
     read |= _interrupted(home, sorted({*sites.values()} - read))
     new = {name: differing[name][1] for name, site in sites.items() if site not in read}
     if new:
-        known = {name: recorded(lakehouse, name).applied for name in _OF_LINES}
-        record_states(
-            lakehouse,
-            {name: TableState(settings={**was, **new}) for name, was in known.items() if was is not None},
-        )
+        _record(home, lambda was: {**was, **new})
 
 
 def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:

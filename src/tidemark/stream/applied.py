@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from tidemark.contract.table import Table
@@ -10,6 +10,9 @@ from tidemark.settings import Settings
 from tidemark.settings.privacy import described
 from tidemark.settings.sites import SiteSettings
 from tidemark.stream.table_state import GAP, TableState
+
+# The entry of recorded settings with the names of those that some rows have in another value.
+_MIXED = "mixed"
 
 
 def applied_to(settings: Settings, table: Table) -> dict[str, str] | None:
@@ -40,8 +43,18 @@ def _of_lines(settings: Settings) -> dict[str, str]:
     return values
 
 
+def mixed(recorded: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Recorded settings of which, from now on, rows may have other values in those of these names."""
+    return {**recorded, _MIXED: ", ".join(sorted({*_mixed(recorded), *names}))}
+
+
+def _mixed(recorded: Mapping[str, str]) -> set[str]:
+    return set(filter(None, recorded.get(_MIXED, "").split(", ")))
+
+
 def differences(settings: Settings, table: Table, state: TableState) -> dict[str, tuple[str, str]]:
-    """The settings that differ from a table's state, with both values; a missing one is empty."""
+    """The settings that differ from a table's state, with both values; a missing one is empty. The values are the same
+    where only some rows have another one, because it was changed and changed back."""
     return _differing(state.applied, applied_to(settings, table) or {})
 
 
@@ -77,8 +90,8 @@ def _differing(was: Mapping[str, str] | None, now: Mapping[str, str]) -> dict[st
         return {}
     return {
         name: (was.get(name, ""), now.get(name, ""))
-        for name in sorted({*was, *now})
-        if was.get(name, "") != now.get(name, "")
+        for name in sorted({*was, *now, *_mixed(was)} - {_MIXED})
+        if was.get(name, "") != now.get(name, "") or name in _mixed(was)
     }
 
 
