@@ -101,9 +101,9 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     return {
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
-        "... and fetch": lines.toArrow,
-        "parse, here": lambda: Local.of(Work(validation=parsing), fetched, threads),
-        "parse, enrich and validate, local": lambda: Local.of(first.work, fetched, threads),
+        "... and collect as Arrow": lines.toArrow,
+        "parse, in the driver": lambda: Local.of(Work(validation=parsing), fetched, threads),
+        "parse, enrich and validate, in the driver": lambda: Local.of(first.work, fetched, threads),
         "all of the first flow in executors but the commits": executed,
         **{f"write {table.name}": appended(table, part) for table, part in first.work.appends},
         **{f"merge into {table.name}": merged(table, each, batch) for table, each in first.upserts},
