@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,12 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
 from tidemark.cli import tidemark
 from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.operate import status
 from tidemark.operate.savepoints import delete, restore, savepoints
+from tidemark.service.forget import forget_visitor
+from tidemark.service.rebuild import rebuild_table
 from tidemark.service.savepoints import make_savepoint
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings, load
 from tidemark.stream import lock
 
@@ -112,8 +117,17 @@ def test_a_killed_restore_is_repeated(saved: Settings, spark: SparkSession, line
         if point != "restore:prepared@1":
             with pytest.raises(TableError, match="Repeat it"), lock.only_one(saved):
                 pass
-            with pytest.raises(TableError, match="Repeat it"):
-                delete(saved, "middle")
+            refused: list[Callable[[], object]] = [
+                lambda: delete(saved, "middle"),
+                lambda: make_savepoint(saved, "late"),
+                lambda: rebuild_table(saved, "all", None, dry_run=False, report=lambda *progress: None),
+                lambda: forget_visitor(saved, visitor="", address="192.0.2.1"),
+                lambda: maintain_tables(saved, at_once=True),
+            ]
+            for command in refused:
+                with pytest.raises(TableError, match="Repeat it"):
+                    command()
+            assert "Repeat it" in status.describe(saved)["unfinished"]
     restore(saved, "middle")
     assert_equal(saved, recount(lines[:1_000]))
     run_here(spark, saved)

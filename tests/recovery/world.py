@@ -131,6 +131,7 @@ def play(world: World, choices: Mapping[Action, int], number: int, say: Say) -> 
 
 def explained(error: TidemarkError) -> str:
     assert error.remedy, f"no remedy in: {error}"
+    assert "`tidemark repair`" not in error.remedy, f"nothing was damaged: {error}"
     return str(error)
 
 

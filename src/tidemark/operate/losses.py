@@ -27,7 +27,7 @@ from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import schema_check, swap
+from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.table_state import recorded
 
 REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
@@ -53,15 +53,17 @@ def mark(settings: Settings) -> Path:
     return settings.home / _REPAIRING
 
 
-def require_repaired(settings: Settings) -> None:
-    """Raises TableError if a repair of the home was interrupted."""
+def require_finished(settings: Settings) -> None:
+    """Raises TableError if the restoring of a savepoint or a repair of the home was interrupted."""
+    lock.require_restored(settings)
     if mark(settings).exists():
         raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
 
 
 def require_tables(home: Home, *, lost: bool = False) -> None:
-    """Raises TableError if the home's pipeline has not run yet or, unless they may be `lost`, if quality.accounts or
-    quality.sites is missing."""
+    """Raises TableError if the home's pipeline has not run yet or is only half restored or, unless they may be `lost`,
+    if quality.accounts or quality.sites is missing."""
+    lock.require_restored(home.settings)
     # A job's home has accounts, too.
     missing = [table for table in (ACCOUNTS, SITES) if not home.store.exists(table)]
     if not missing:
@@ -77,8 +79,8 @@ def require_tables(home: Home, *, lost: bool = False) -> None:
 
 def check_of(home: Home) -> Callable[[], None]:
     """A function that raises as `require_whole`, for the tables that the flows have run on by now. Raises TableError if
-    a repair of the home was interrupted."""
-    require_repaired(home.settings)
+    the restoring of a savepoint or a repair of the home was interrupted."""
+    require_finished(home.settings)
     return partial(require_whole, home, schema_check.known(home))
 
 
@@ -91,7 +93,7 @@ def require_whole(home: Home, known: Collection[str] | None = None) -> None:
     lakehouse, tables = home.lakehouse, home.graph.of_flows
     if lakehouse.can.durable:
         return
-    require_repaired(home.settings)
+    require_finished(home.settings)
     # Anew each time: files of the log may be lost while the process runs. Opening a table takes milliseconds.
     store = DeltaRsStore(lakehouse)
     lost = losses(home, store, schema_check.known(home) if known is None else known)

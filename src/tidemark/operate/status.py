@@ -12,6 +12,7 @@ from tidemark.local.records import live_record, read_record
 from tidemark.operate import backfill
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings
+from tidemark.stream import lock
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
 _ANSWER_SECONDS = 3.0
@@ -22,7 +23,7 @@ _MANY = 4
 def describe(settings: Settings) -> dict[str, Any]:
     """State of a home: addresses, processes, per flow `lag` (rows), `rows_per_second` and `freshness_seconds`, and in
     `history` the tables that lack what came before, with the parts `done` of `total`; `own_hosts` is as
-    `backfill.settings_progress`. Values that cannot be known are
+    `backfill.settings_progress`, `unfinished` what was interrupted and what to do. Values that cannot be known are
     None, such as an address whose port is to be any free one and is not taken yet."""
     records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
     pipeline = read_record(settings.run_directory / "pipeline.json")
@@ -38,7 +39,16 @@ def describe(settings: Settings) -> dict[str, Any]:
         "flows": _flows(pipeline, records["pipeline"] is not None),
         "history": _of_home(settings, backfill.progress),
         "own_hosts": _of_home(settings, backfill.settings_progress),
+        "unfinished": _unfinished(settings),
     }
+
+
+def _unfinished(settings: Settings) -> str:
+    try:
+        lock.require_restored(settings)
+    except TidemarkError as error:
+        return str(error)
+    return ""
 
 
 def lines(state: dict[str, Any]) -> list[str]:
@@ -53,6 +63,7 @@ def lines(state: dict[str, Any]) -> list[str]:
         where = f" at {address}" if address and facts["pid"] else ""
         shown.append(f"{part:<10} {what}{where}")
     shown += [f"{task:<10} its last run failed: {why}" for task, why in state["troubles"].items()]
+    shown += filter(None, [state["unfinished"]])
     for name, flow in state["flows"].items():
         shown.append(
             f"flow {name}: {_number(flow['rows_per_second'], ' rows/s')}, lag {_number(flow['lag'], ' rows')}, "
