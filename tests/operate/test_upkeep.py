@@ -109,6 +109,28 @@ def test_leaves_what_a_flow_has_yet_to_read(broker: Settings, spark: SparkSessio
     assert maintained(settings)["silver.requests"].files_after == 1
 
 
+def test_files_are_compacted_once_while_a_flow_lags(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The second flow stays at a version whose files the first upkeep has replaced."""
+    settings = fresh(broker, tmp_path, batch_lines=200)
+    pairs = traffic(seed=6, lines=3_000)
+    produce(settings, pairs[:200])
+    run_here(spark, settings)
+    maintained(settings)  # configures the table, which is a change of its own
+    produce(settings, pairs[200:2_000])
+    run_here(spark, settings)
+    produce(settings, pairs[2_000:])
+    run_here(spark, settings, slice(1))
+    for compacted in (True, False, False):
+        before = optimized(settings, "silver.requests")
+        skipped = maintained(settings)["silver.requests"].skipped
+        assert (optimized(settings, "silver.requests") > before) == compacted, skipped
+        assert ("yet to read" in skipped) == (not compacted)
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+
+
 def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=5, lines=2_000)

@@ -219,12 +219,17 @@ class _Upkeep:
         return lock.patient_at_rest(self._settings) if self._patient else lock.at_rest(self._settings)
 
     def _compactable(self) -> DeltaTable | None:
-        """The table at the newest version that all its streams have passed; None if there is none."""
+        """The table at the newest version that all its streams have passed; None if there is none, or if files of it
+        were replaced since: delta-rs would add their rows a second time, or deleted ones again, without a conflict."""
         passed = self._passed()
-        if passed is not None and passed <= 0:
-            self._skipped = "not compacted: a flow has yet to read it"
-            return None
-        return self._target(passed)
+        if passed is None:
+            return self._target()
+        if passed > 0:
+            target = self._target(passed)
+            if {*target.file_uris()} <= {*self._target().file_uris()}:
+                return target
+        self._skipped = "not compacted: a flow has yet to read it"
+        return None
 
     def _position(self, checkpoint: Path) -> dict[str, Any]:
         return deltalog.stream_offset(checkpoint, table=str(self._target().metadata().id))
