@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-import pandas as pd
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidemark.figures.recent import Recent
+
+if TYPE_CHECKING:  # small commands import this, and no pandas
+    import pandas as pd
 
 Part = TypeVar("Part")
 
@@ -57,7 +59,7 @@ def _runs(days: Sequence[pd.Timestamp]) -> list[list[pd.Timestamp]]:
     """Days in order, in runs without a gap: what lies between two runs need not be read."""
     result: list[list[pd.Timestamp]] = []
     for day in days:
-        if result and day - result[-1][-1] == pd.Timedelta(days=1):
+        if result and day - result[-1][-1] == timedelta(days=1):
             result[-1].append(day)
         else:
             result.append([day])
