@@ -25,6 +25,7 @@ Layer = dict[str, Any]
 
 UTC_SCALE = {"type": "utc"}
 SO_FAR = " (so far)"
+_DAY = 86_400_000
 # A bar ends a little before the next one begins. Of fewer bins than these, bars are as narrow as if there were so many.
 BAR = 0.92
 FEW = 12
@@ -92,10 +93,10 @@ def spec(
     scale = {"domain": list(series), "range": list(paint.series)}
     color = {"field": "series", "type": "nominal", "scale": scale, "legend": legend}
     x: Layer = {"field": "at", "type": "temporal", "title": f"Time ({zone})"}
-    x |= {"scale": UTC_SCALE, "axis": _time_axis()}
+    x |= {"scale": UTC_SCALE, "axis": _time_axis(width)}
     first, last = int(bins["at"].min()), int(bins["at"].max()) + width
     if kind == "bar":
-        x |= {"scale": UTC_SCALE | {"domain": [first, last]}, "axis": _time_axis(end=last)}
+        x |= {"scale": UTC_SCALE | {"domain": [first, last]}, "axis": _time_axis(width, end=last)}
     data: dict[str, pd.DataFrame] = {"bins": bins, "long": long}
     pointed = _pointed(x, tooltip, width, kind, pick if pick == "bin" else "", zoom, paint.quiet)
     if kind == "bar":
@@ -379,13 +380,13 @@ def _value_axis(*, whole: bool = True) -> Layer:
     }
 
 
-def _time_axis(end: int | None = None) -> Layer:
-    """Without a label at `end`, where nothing begins any more."""
+def _time_axis(width: int, end: int | None = None) -> Layer:
+    """Of bins of a `width` in milliseconds. Without a label at `end`, where nothing begins any more."""
     # At most one label per 90 pixels, because labels overlap on a phone.
     midnight = "utchours(datum.value) + utcminutes(datum.value) + utcseconds(datum.value) == 0"
     over = "" if end is None else f"datum.value >= {end} ? '' : "
     # Over a few minutes the labels are less than a minute apart.
-    time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')"
+    time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')" if width < _DAY else "''"
     return {
         "grid": False,
         "labelExpr": f"{over}{midnight} ? utcFormat(datum.value, '%b %-d') : {time}",
