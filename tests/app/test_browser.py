@@ -333,6 +333,25 @@ def test_attack_strings_show_as_text_and_do_nothing(browser: webdriver.Chrome, s
         _ = browser.switch_to.alert.text
 
 
+@pytest.mark.parametrize("page, panel", [("", "overview-pages_panel"), ("bots", "bots-pages_panel")])
+def test_a_list_opens_as_a_whole(browser: webdriver.Chrome, site: str, page: str, panel: str) -> None:
+    browser.get(f"{site}/{page}?range=all")
+    opens = wait(lambda: browser.find_elements(By.CSS_SELECTOR, f".st-key-whole-{panel} button"))
+    assert opens, text(browser)
+    listed = browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)",
+        f".st-key-panel-{panel} .toplist button.value",
+    )
+    assert len(listed) > 5
+    browser.execute_script("arguments[0].click()", opens[0])
+
+    def cells_of_table() -> set[str]:
+        script = "return [...document.querySelectorAll(arguments[0])].map(c => c.textContent)"
+        return set(browser.execute_script(script, f".st-key-grid-all-{panel} td"))
+
+    assert wait(lambda: cells_of_table() >= {*listed}), (listed, cells_of_table())
+
+
 def click_first_cell(browser: webdriver.Chrome) -> None:
     """Clicks on the value in the first row of the page's first table."""
     canvas = browser.find_element(By.CSS_SELECTOR, "[data-testid='stDataFrame'] canvas")

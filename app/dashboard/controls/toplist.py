@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +47,14 @@ def toplist(
     counted: Counted | None = None,
     finest: int = 60,
 ) -> None:
-    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`; a button opens all of them,
-    or `whole`, as a table, which has the columns `more` (their headings by name), too.
+    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`. A button opens all of them as
+    a table, with the columns `more` (their headings by name), or it opens `whole`.
 
     `named` is a value for people, `heading` says what is counted.
     With `counted`, each has its change against the earlier period; `finest` as for `Look.selection`."""
     if frame.empty:
         return nothing(look=look)
-    top = frame.head(rows)
-
-    def labels(values: pd.Series, characters: int) -> list[str]:
-        return [clipped(shown(named(each)), characters) or "(none)" for each in values]
-
+    top, values = frame.head(rows), column or field
     changes: list[Change] = []
     if counted is not None:
         selection = look.selection(finest)
@@ -81,68 +77,65 @@ def toplist(
             "color": colors.of([heading])[0] + ("38" if colors.is_dark() else "2e"),
             "rows": [
                 {
-                    "label": label,
-                    "filter": str(actions.is_filter(field, row[column or field])),
+                    "label": _label(named(row[values]), CHARACTERS),
+                    "filter": str(actions.is_filter(field, row[values])),
                     "count": f"{int(row[value]):,}",
                     "change": changes[i].short if has_changes else "",
                     "share": f"{share:.1f}%",
                 }
-                for i, (row, share, label) in enumerate(
-                    zip(records, shares, labels(top[column or field], CHARACTERS), strict=True)
-                )
+                for i, (row, share) in enumerate(zip(records, shares, strict=True))
             ],
         },
         on_picked_change=add,
     )
     if len(frame) > rows:
-        if whole is None:
-            names = {value: heading} | dict(more or {})
-            filters = [(actions.is_filter(field, each),) for each in frame[column or field]]
-            table = frame[list(names)].reset_index(drop=True)
-            table.insert(0, "value", labels(frame[column or field], WHOLE_CHARACTERS))
-            body = functools.partial(
-                _whole,
-                of=look,
-                rows=frame,
-                table=table,
-                field=field,
-                names=names,
-                filters=filters,
-                counted=counted,
-                finest=finest,
-            )
-            whole = actions.Whole(look.title, body)
+        body = functools.partial(
+            _whole,
+            of=look,
+            frame=frame,
+            field=field,
+            labels=lambda: [_label(named(each), WHOLE_CHARACTERS) for each in frame[values]],
+            filters=lambda: [(actions.is_filter(field, each),) for each in frame[values]],
+            headings={value: heading, **(more or {})},
+            counted=counted,
+            finest=finest,
+        )
         st.button(
             f"All {len(frame):,}" if len(frame) < 1000 else "All",
             key=f"whole-{look.key}",
             type="tertiary",
             icon=":material/open_in_full:",
             on_click=actions.open_view,
-            args=(whole,),
+            args=(whole or actions.Whole(look.title, body),),
         )
     return None
+
+
+def _label(name: str, characters: int) -> str:
+    return clipped(shown(name), characters) or "(none)"
 
 
 def _whole(
     look: Look,
     *,
     of: Look,
-    rows: pd.DataFrame,
-    table: pd.DataFrame,
+    frame: pd.DataFrame,
     field: str,
-    names: Mapping[str, str],
-    filters: Sequence[tuple[Filter, ...]],
+    labels: Callable[[], list[str]],
+    filters: Callable[[], list[tuple[Filter, ...]]],
+    headings: Mapping[str, str],
     counted: Counted | None,
     finest: int,
 ) -> None:
-    """The table of all rows of a panel's list: `value` of the field, and the counts `names` by heading."""
-    selection, value = look.selection(finest), next(iter(names))
-    columns = {name: count_column(heading) for name, heading in names.items()}
-    columns[value] = bar_column(names[value], rows[value].max())
+    """The table of all rows of the panel `of`: the `labels` of the field's values, and the counts under their
+    `headings`, of which the first has the bars."""
+    selection, count = look.selection(finest), next(iter(headings))
+    table = frame[list(headings)].reset_index(drop=True)
+    table.insert(0, "value", labels())
+    columns = {name: count_column(heading) for name, heading in headings.items()}
+    columns[count] = bar_column(headings[count], table[count].max())
     columns["value"] = st.column_config.TextColumn(field.replace("_", " ").capitalize(), width="large")
     if counted is not None:
-        changes = compared.ratios(compared.of_rows(look, rows, selection, counted))
-        table = table.copy()
-        table.insert(2, "change", changes)
+        table.insert(2, "change", compared.ratios(compared.of_rows(look, frame, selection, counted)))
         columns["change"] = compared.column(look, selection)
-    grid_with_actions(table, f"all-{of.key}", columns, filters, selection, rows=14, where=of.requests)
+    grid_with_actions(table, f"all-{of.key}", columns, filters(), selection, rows=14, where=of.requests)

@@ -26,7 +26,7 @@ Layer = dict[str, Any]
 UTC_SCALE = {"type": "utc"}
 SO_FAR = " (so far)"
 _DAY = 86_400_000
-# A bar ends a little before the next one begins. Of fewer bins than these, bars are as narrow as if there were so many.
+# A bar ends a little before the next one begins. With fewer bins than FEW, a bar is as wide as with FEW of them.
 BAR = 0.92
 FEW = 12
 # The chart must not move or scale its selections, which are done when the button is released.
@@ -381,7 +381,7 @@ def _value_axis(*, whole: bool = True) -> Layer:
 
 
 def _time_axis(width: int, end: int | None = None) -> Layer:
-    """Of bins of a `width` in milliseconds. Without a label at `end`, where nothing begins any more."""
+    """The axis for bins of `width` milliseconds. It has no label at `end`, where no bin begins."""
     # At most one label per 90 pixels, because labels overlap on a phone.
     midnight = "utchours(datum.value) + utcminutes(datum.value) + utcseconds(datum.value) == 0"
     over = "" if end is None else f"datum.value >= {end} ? '' : "

@@ -42,8 +42,8 @@ class Days:
         size: Callable[[Part], int],
         prints_after: Callable[[], Mapping[pd.Timestamp, Any]] | None = None,
     ) -> dict[pd.Timestamp, Part]:
-        """What each day of `prints` has: what is remembered under its key while its fingerprint is the same, or what is
-        `read`, in runs of days without a gap. With `prints_after`, a day that changed while it was read is not kept."""
+        """Returns what each day of `prints` has. A day that is remembered with the same fingerprint is not read; `read`
+        gets the others, in runs without a gap. With `prints_after`, a day that changed meanwhile is not remembered."""
         parts = {day: self.get(keys[day], prints[day]) for day in prints}
         stale = [day for day in prints if parts[day] is None]
         for run in _runs(stale):

@@ -125,7 +125,7 @@ def settle(home: Home) -> None:
 
 
 def _record(home: Home, settings: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
-    """Records other settings for the tables of lines, which are made of those recorded."""
+    """Records for each table of lines what `settings` makes of the settings that are recorded."""
     known = {name: recorded(home.lakehouse, name).applied for name in _OF_LINES}
     record_states(
         home.lakehouse,

@@ -44,7 +44,7 @@ def _of_lines(settings: Settings) -> dict[str, str]:
 
 
 def mixed(recorded: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Recorded settings of which, from now on, rows may have other values in those of these names."""
+    """Recorded settings with the mark that rows may have other values, too, in those of these names."""
     return {**recorded, _MIXED: ", ".join(sorted({*_mixed(recorded), *names}))}
 
 
@@ -88,10 +88,11 @@ def privacy_differences(settings: Settings, state: TableState) -> dict[str, tupl
 def _differing(was: Mapping[str, str] | None, now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     if was is None:
         return {}
+    several = _mixed(was)
     return {
         name: (was.get(name, ""), now.get(name, ""))
-        for name in sorted({*was, *now, *_mixed(was)} - {_MIXED})
-        if was.get(name, "") != now.get(name, "") or name in _mixed(was)
+        for name in sorted({*was, *now, *several} - {_MIXED})
+        if was.get(name, "") != now.get(name, "") or name in several
     }
 
 
