@@ -23,9 +23,9 @@ from tidemark.importing.files import ReadOptions
 from tidemark.importing.lines import Block
 from tidemark.local.directories import prepare_home
 from tidemark.local.workers import worker_pool
-from tidemark.operate.upkeep import maintain
 from tidemark.pipeline import Pipeline
 from tidemark.service.files import FileRun, headers_of, records_of
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import load as load_settings
 from tidemark.stream import lock
 from tidemark.traffic.stream import Traffic, blocks
@@ -68,7 +68,7 @@ def _take(home: Path, log: str) -> None:
         run.close()
     if errors:
         raise errors[0]
-    maintain(pipeline)
+    maintain_tables(settings)
 
 
 if __name__ == "__main__":

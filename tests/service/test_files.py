@@ -28,9 +28,9 @@ from tidemark.importing.importer import Options, import_files
 from tidemark.local.directories import prepare_home
 from tidemark.local.view import kept
 from tidemark.local.workers import worker_pool
-from tidemark.operate.upkeep import maintain
 from tidemark.pipeline import Pipeline
 from tidemark.service.files import FileRun
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings, load
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -169,6 +169,18 @@ def test_a_view_needs_neither_spark_nor_kafka_and_names_a_proxy(tmp_path: Path) 
     )
 
 
+def test_upkeep_compacts_what_no_flow_streams(tmp_path: Path) -> None:
+    settings = load({"home": tmp_path / "home", "visitor_key": KEY})
+    for number in range(8):
+        log = tmp_path / f"{number}.log"
+        log.write_bytes(lines(number, 20))
+        read_without_spark(settings, [str(log)])
+    before = sorted(rows(settings, "silver.requests", ["partition", "offset", "visitor_id"]))
+    done = {entry.table: entry for entry in maintain_tables(settings)}["silver.requests"]
+    assert (done.files_before, done.files_after, done.skipped) == (8, 1, "")
+    assert sorted(rows(settings, "silver.requests", ["partition", "offset", "visitor_id"])) == before
+
+
 def test_lines_of_files_expire_without_a_broker(tmp_path: Path) -> None:
     log, home = tmp_path / "access.log", tmp_path / "home"
     log.write_bytes(lines(1, 500))
@@ -176,7 +188,7 @@ def test_lines_of_files_expire_without_a_broker(tmp_path: Path) -> None:
     (home / "tidemark.toml").write_text('[retention]\nlines = "1d"\n', encoding="utf-8")
     settings = load({"home": home, "visitor_key": KEY})
     read_without_spark(settings, [str(log)])
-    maintain(Pipeline.of(settings).on_files())
+    maintain_tables(settings)
     assert not rows(settings, "bronze.access_log", ["offset"])
     assert rows(settings, "silver.requests", ["offset"])
     assert not [*home.glob("broker*")]

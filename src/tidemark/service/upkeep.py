@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemark.errors import TableError
 from tidemark.home import REQUESTS
+from tidemark.importing import journal
 from tidemark.operate import losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.forget import holding
@@ -29,6 +32,8 @@ def maintain_tables(settings: Settings, *, at_once: bool = False) -> list[Done]:
             "Run `tidemark maintain` on the machine of the pipeline, with its home.",
         )
     losses.require_tables(pipeline)
+    if (settings.home / journal.NAME).exists():  # as `tidemark view` makes it: no stream reads its tables
+        pipeline = replace(pipeline, readers={})
     return maintain(pipeline, at_once=at_once)
 
 
