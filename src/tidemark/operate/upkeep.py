@@ -137,14 +137,20 @@ class _Upkeep:
         self._in_use = in_use and table.kind == "append"
         self._patient = table in home.graph.patient
         self._skipped = ""
+        self._opened: DeltaTable | None = None
 
-    def _target(self, version: int | None = None) -> DeltaTable:
-        return self._lakehouse.delta(self._table, version)
+    def _newest(self) -> DeltaTable:
+        """The table at its newest version. To open it takes far longer than to read what was committed since."""
+        if self._opened is None:
+            self._opened = self._lakehouse.delta(self._table)
+        else:
+            self._opened.update_incremental()
+        return self._opened
 
     def run(self, expired_if: str | None) -> Done:
         """`expired_if`: the condition for rows to delete, empty for none; None skips everything that takes long."""
         try:
-            target = self._target()
+            target = self._newest()
             before = len(target.file_uris())
             self._configure(target)
             expired = 0
@@ -159,7 +165,7 @@ class _Upkeep:
             cleaned = deltalog.clean(
                 self._log, self._oldest_needed(), self._settings.upkeep.version_retention_seconds
             )
-            after = len(self._target().file_uris())
+            after = len(self._newest().file_uris())
         except (DeltaError, OSError, ValueError) as error:
             raise TableError(
                 f"upkeep of {self._table.name} at {self._lakehouse.path(self._table)}: {first_line(error)}",
@@ -201,7 +207,7 @@ class _Upkeep:
             return
         with self._rest():
             if self._table.kind == "upsert":
-                target.update_incremental()
+                target = self._newest()
             try:
                 target.optimize.compact(
                     target_size=size,
@@ -223,16 +229,16 @@ class _Upkeep:
         were replaced since: delta-rs would add their rows a second time, or deleted ones again, without a conflict."""
         passed = self._passed()
         if passed is None:
-            return self._target()
+            return self._newest()
         if passed > 0:
-            target = self._target(passed)
-            if {*target.file_uris()} <= {*self._target().file_uris()}:
+            target = self._lakehouse.delta(self._table, passed)
+            if {*target.file_uris()} <= {*self._newest().file_uris()}:
                 return target
         self._skipped = "not compacted: a flow has yet to read it"
         return None
 
     def _position(self, checkpoint: Path) -> dict[str, Any]:
-        return deltalog.stream_offset(checkpoint, table=str(self._target().metadata().id))
+        return deltalog.stream_offset(checkpoint, table=str(self._newest().metadata().id))
 
     def _passed(self) -> int | None:
         """The newest version that all streams have passed, -1 if unknown; None without streams."""
@@ -259,7 +265,7 @@ class _Upkeep:
             # With the clock set forward, a file that is not committed yet looks old, too.
             unnamed = bool(there.keys() - set(removed))
             with lock.nobody_writes(self._settings) if unnamed else nullcontext():
-                self._target().vacuum(
+                self._newest().vacuum(
                     dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
                 )
 
@@ -273,7 +279,7 @@ class _Upkeep:
         """Deletes files that the newest version does not have; false if a stream has not read them yet."""
         if self._streams_need_old_files():
             return False
-        self._target().vacuum(
+        self._newest().vacuum(
             retention_hours=0,
             dry_run=False,
             enforce_retention_duration=False,
@@ -290,7 +296,7 @@ class _Upkeep:
                 continue
             first = int(offset["reservoirVersion"])
             unread = {file for _, files in deltalog.waiting(self._log, first) for file in files}
-            current = {Path(uri).name for uri in self._target().file_uris()}
+            current = {Path(uri).name for uri in self._newest().file_uris()}
             if offset["isStartingVersion"] or not {Path(file).name for file in unread} <= current:
                 self._skipped = "not vacuumed: a flow has yet to read old files"
                 return True
@@ -307,7 +313,7 @@ class _Upkeep:
         reason = ""
         for _ in range(_ATTEMPTS):
             try:
-                return act(self._target())
+                return act(self._newest())
             except CommitFailedError as error:
                 reason = first_line(error)
         self._skipped = f"not {done}: {reason}"
