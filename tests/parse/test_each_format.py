@@ -196,6 +196,12 @@ WRAPPERS = {
     "CRI with a zone": "2026-11-21T10:00:00.123456789+01:00 stderr F {}",
     "a journald export": "MESSAGE={}",
     "docker compose logs": "web-1  | {}",
+    "docker service logs": "web_nginx.1.k2j3h4@node1    | {}",
+    "pm2 logs": "0|web      | {}",
+    "kubectl logs --prefix": "[pod/web-7d9f8-x2/nginx] {}",
+    "journalctl -o short-precise": "Nov 21 10:00:00.123456 web1 nginx[1]: {}",
+    "journalctl -o short-full": "Sat 2026-11-21 10:00:00 UTC web1 nginx[1]: {}",
+    "journalctl -o short-unix": "1795255200.123456 web1 nginx[1]: {}",
 }
 ENVELOPES = {
     "Docker": docker,
@@ -218,6 +224,41 @@ def test_a_line_in_an_envelope_is_read(envelope: str) -> None:
     wrapped = [ENVELOPES[envelope](line) for line in LINES]
     assert read(wrapped * 4) == AS_READ * 4
     assert detected_as(wrapped) == AS_DETECTED
+
+
+ADDRESSES = ["203.0.113.7", "2001:db8::7", "2001:db8:0:0:0:0:0:7", "198.51.100.1, 203.0.113.7"]
+REST = '- alice [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/2.0" 200 512'
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[2026-11-21 10:00:00 +0000] [7] [INFO] ", "2026-11-21 10:00:00,123 - access - INFO - ", "INFO ", "[access] ",
+        "web-7d9f8-x2 nginx ", "12 ", "10:00:00 web.1  | ", "2026-11-21T10:00:00 ", "2026-11-21 10:00:00.123 ",
+        "Nov 21 10:00:00 web1 nginx ", "web/nginx/a1 ", "Sat Nov 21 10:00:00 2026 > ",
+    ],
+)  # fmt: skip
+def test_words_before_a_line_make_no_difference(words: str) -> None:
+    lines = [f"{address} {REST}{agent}" for address in ADDRESSES for agent in ("", ' "-" "curl/8.5.0"')]
+    expected = read(lines)
+    assert all(row and row["client_ip"] and row["remote_user"] == "alice" for row in expected)
+    assert read([words + line for line in lines]) == expected
+
+
+@pytest.mark.parametrize("file", ["access.log.1:", "logs/access.log:12:", "INFO:gunicorn.access:"])
+def test_a_name_before_an_address_makes_no_difference(file: str) -> None:
+    assert read([f"{file}{ADDRESSES[0]} {REST}"]) == read([f"{ADDRESSES[0]} {REST}"])
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"), [('""', None), (" - ", None), ("- -", None), ("John Doe", "John Doe"), ("-", None)]
+)
+def test_a_user_may_have_blanks_or_be_empty(user: str, expected: str | None) -> None:
+    [row] = read(
+        [f'203.0.113.7 - {user} [21/Nov/2026:10:00:00 +0000] "GET /docs/ HTTP/2.0" 200 512 "-" "curl/8"']
+    )
+    assert row is not None
+    assert (row["client_ip"], row["remote_user"], row["path"]) == ("203.0.113.7", expected, "/docs/")
 
 
 def test_at_most_two_envelopes_are_looked_through() -> None:

@@ -529,7 +529,15 @@ def reference(value: bytes) -> dict[str, Any] | None:
     host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
     if len(words) < 3 or not re.fullmatch(r"[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*", words[0]):
         return None
-    user = " ".join(words[2:])
+    # What cannot be a host or an address may stand in front of the line.
+    if words[0].count(".") != 3 and not re.search("::|(?:[^:]*:){7}", words[0]):
+        return None
+    if host is not None and not re.fullmatch(r"\[[0-9a-f:.]+\]", host.lower()):
+        dated = re.fullmatch(r"\d+|\d{4}-\d\d-\d\d.*", host, re.ASCII)
+        level = host.lower() in ("trace", "debug", "info", "notice", "warn", "warning", "error")
+        if dated or level or re.search(r"[] =<>/[(){}|@,;]", _unescaped(host)):
+            return None
+    user = " ".join(words[2:]).strip(" ")
     if user.endswith(" -"):  # another field, and no user
         if host is None and words[1].endswith(","):
             return None

@@ -108,8 +108,11 @@ def formats_page(formats: Sequence[Format]) -> str:
         "- `combined` and `vhost_combined` may have a list of proxies' addresses in front of the address, or in its"
         " place. The address of the line is then the last one. The list may also be in quotes in front of the host.\n"
         "- A line may be wrapped once or twice: in a syslog header (RFC 3164 or 5424), CRI, a journald export, the"
-        " output of `docker compose logs`, a JSON string, or the JSON of Docker, Fluent Bit, Vector, Filebeat or"
-        " journald, with the line in `log`, `message` or `MESSAGE`.\n"
+        " output of `docker compose logs`, `docker service logs`, `pm2 logs` or `kubectl logs --prefix`, a JSON"
+        " string, or the JSON of Docker, Fluent Bit, Vector, Filebeat or journald, with the line in `log`, `message` or"
+        " `MESSAGE`.\n"
+        "- Words in front of a line of the combined family that are no host, such as the time and level of a logger or"
+        " the name of a file, are left out. The line then begins at its last address.\n"
         "- A line of no format is rejected as `malformed` ([Rejected lines](rejected.md)). silver.rejected names the"
         " nearest format and the first field that differs.\n"
         "- `tidemark generate` writes every format.",

@@ -55,9 +55,13 @@ _LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
 # A list of addresses, or the header Forwarded of RFC 7239.
 _FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<value>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
-# Bytes that addresses, and hosts, cannot have. A dash is in place of an address that is not kept.
+# Bytes that addresses cannot have, but for the dash.
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
-_NOT_IN_HOSTS = np.isin(np.arange(256), list(b" =<>"))
+# Enough to tell an address of IPv6 from a time. A dash is in place of an address that is not kept.
+_IPV6 = r"::|(?:[^:]*:){7}|^-$"
+# Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
+_NO_HOST = r"[] =<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$"
+_IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
         numbers |= (result.count == 3) & ((parts.count == 3) | duration)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
-    user = where(vhost, rest.at(1), words.at(2))
+    user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
     if (more_words := flags_of(pc.ends_with(user, " -"))).any():  # another field, and no user
         user = where(~more_words, user, None)
         sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
@@ -170,7 +174,7 @@ def _matched(text: pa.Array, pattern: str) -> pa.Array:
 # The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in
 # front. The status behind the request marks its end.
 _LOOSE_HEAD = (
-    r'^(?P<before>[^\["]*|"[^"]*"[^\["]*) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
+    r'^(?P<before>[^\["]*(?:"[^"]*"[^\["]*)?) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
     r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
 )
 _LOOSE_TEXTS = r'(?P<numbers>(?: [^" ]+)*) +"(?P<referrer>.*?)" +"(?P<user_agent>.*?)"(?P<rest>(?: .*)?)$'
@@ -209,7 +213,8 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
                 part = pc.struct_field(parts, name)
                 texts[name] = pc.coalesce(texts[name], part) if name in texts else part
     sound = flags_of(pc.is_valid(texts["time"]))
-    before = pc.utf8_trim_whitespace(texts.pop("before"))
+    # Apache writes an empty name of a user in quotes.
+    before = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts.pop("before")), ' ""$', " -")
     client = pc.extract_regex(before, _LOOSE_CLIENT)
     first = pc.replace_substring_regex(before, "[ ].*$", "")
     tail = pc.binary_join_element_wise(
@@ -244,10 +249,24 @@ def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: i
 
 
 def doubtful(read: Read) -> Flags:
-    """Whether the client's address or the host has characters that it cannot have: then a line may be of another
-    format, or in an envelope."""
-    address = has_byte_of(read.columns["client_ip"], lambda byte: _NOT_IN_ADDRESSES[byte])
-    return address | has_byte_of(read.columns["host"], lambda byte: _NOT_IN_HOSTS[byte])
+    """Whether the client's address, the host or the time cannot be one: then a line may be of another format, or behind
+    words that are not of it."""
+    address = read.columns["client_ip"]
+    result = has_byte_of(address, lambda byte: _NOT_IN_ADDRESSES[byte])
+    rows = np.flatnonzero(flags_of(pc.not_equal(pc.count_substring(address, "."), 3)))
+    if len(rows):  # a time or a number is no address of IPv6
+        result[rows] |= ~flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _IPV6))
+    return result | flags_of(pc.is_null(read.columns["event_time"])) | _is_no_host(read.columns["host"])
+
+
+def _is_no_host(host: pa.Array) -> Flags:
+    if host.null_count == len(host):
+        return np.zeros(len(host), bool)
+    encoded = host.dictionary_encode()  # few hosts have many lines
+    names = encoded.dictionary
+    no_host = flags_of(pc.match_substring_regex(names, _NO_HOST))
+    no_host &= ~flags_of(pc.match_substring_regex(names, _IPV6_HOST))
+    return flags_of(pa.array(no_host).take(encoded.indices))
 
 
 def _has_host(words: Parts, named: pa.Array) -> Flags:

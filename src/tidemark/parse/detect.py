@@ -193,7 +193,7 @@ class _Search:
         self._named = named
         self._names = set(pc.unique(named).to_pylist())
         self._unnamed = flags_of(pc.is_null(named))
-        self._doubtful: list[tuple[np.ndarray, Read, int]] = []
+        self._doubtful: list[tuple[np.ndarray, Read, np.ndarray | int]] = []
         self._filled = flags_of(pc.greater(pc.binary_length(lines.text), 0))
 
     def run(self, most_wrappers: int) -> None:
@@ -287,7 +287,7 @@ class _Search:
         if len(rows):
             lines = Lines.of(text, np.ones(len(rows), bool))
             within = detected(lines, self._named.take(pa.array(rows)), most_wrappers=0)
-            self._put(rows, proxies.forwarded(within.read, before), within.numbers)
+            self._put_sure(rows, proxies.forwarded(within.read, before), within.numbers)
 
     def _read_loosely(self) -> None:
         """Reads lines that are nearly of the combined family: with quotes that the server did not escape, fields in
@@ -299,7 +299,7 @@ class _Search:
             read, kinds = clf.read_loosely(self._lines.take(rows), self._hidden.take(pa.array(rows)))
             self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])
 
-    def _put_sure(self, rows: np.ndarray, read: Read, which: int) -> None:
+    def _put_sure(self, rows: np.ndarray, read: Read, which: np.ndarray | int) -> None:
         """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is
         their fault."""
         addressed = flags_of(pc.match_substring_regex(read.columns["client_ip"], "[.:]"))

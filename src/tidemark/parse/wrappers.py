@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,21 +19,38 @@ PATHS = (
 )  # fmt: skip
 
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
+# As of syslog, also with an ISO time, and as `journalctl` writes it in its other forms.
+_WHEN = (
+    rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO}|\d{{10}}\.\d+"
+    r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z0-9:+-]+)"
+)
 _TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
+_SERVICE = r"[A-Za-z0-9][A-Za-z0-9_.@|-]*"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-# Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424, and without a tag in front of JSON;
-# CRI; journald's export; `docker compose logs`; `kubectl logs --prefix`; a time alone, as of `docker logs -t`.
+# Syslog as of RFC 3164 (also as files have it), of RFC 5424, and without a tag in front of JSON; CRI; journald's
+# export; `docker compose logs`, `docker service logs` and `pm2 logs`; `kubectl logs --prefix`; a time alone, as of
+# `docker logs -t`.
 _PATTERNS = (
-    rf"^(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
+    rf"^(?:<\d{{1,3}}>)?{_WHEN} (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
     rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
     rf"^{_ISO} [^ ]+ +(?P<line>{{.*}})$",
     rf"^{_ISO} (?:stdout|stderr) F (?P<line>.*)$",
     r"^MESSAGE=(?P<line>.*)$",
-    r"^[A-Za-z0-9][A-Za-z0-9_.-]* +\| (?P<line>.*)$",
+    rf"^{_SERVICE} +\| (?P<line>.*)$",
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
     rf"^{_ISO} (?P<line>.*)$",
 )
-_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=|[A-Za-z0-9][A-Za-z0-9_.-]* +\| |\[pod/)"
+# What loggers, `stern`, `grep -H` and others put in front of a line of the combined family, which begins at the
+# last address, or list of addresses, that words and a time follow.
+_REST = r'(?:, ?[^ ,"]+)*(?: [^ \["]+)+ \[[^\]"]+\] +".*)$'
+_AFTER_WORDS = (
+    rf'^[^"]*(?:[^,] |[:|>\]])(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
+    rf'^[^"]*(?:[^,] |[|>\]])(?P<line>(?:[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){{7}}[0-9A-Fa-f]+){_REST}',
+)
+_BEGIN = (
+    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
+    rf"|{_SERVICE} +\| )"
+)
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
@@ -39,10 +58,17 @@ _DOCKER_BYTES = 16 * 1024
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
-    """The lines inside the envelopes of syslog, CRI and journald, and in JSON strings; NULL where there is none."""
-    result = _strings(text)
-    rows = np.flatnonzero(flags_of(pc.match_substring_regex(text, _BEGIN)))
-    for pattern in _PATTERNS:
+    """The lines inside the envelopes of syslog, CRI and journald, in JSON strings, and after words that are not of
+    them; NULL where there is none."""
+    result = _inside(text, _strings(text), _PATTERNS, flags_of(pc.match_substring_regex(text, _BEGIN)))
+    open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
+    return _inside(text, result, _AFTER_WORDS, open_)
+
+
+def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Flags) -> pa.Array:
+    """`result` with what the first pattern that fits says is the line, of the flagged texts."""
+    rows = np.flatnonzero(open_)
+    for pattern in patterns:
         if not len(rows):
             break
         inner = pc.struct_field(pc.extract_regex(text.take(pa.array(rows)), pattern), "line")
