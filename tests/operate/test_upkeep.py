@@ -237,6 +237,29 @@ def test_what_is_being_written_is_kept_when_the_clock_is_set_forward(
     assert file.exists()
 
 
+def test_small_files_are_compacted_without_large_ones(home: Settings) -> None:
+    store = DeltaRsStore(lakehouse_of(home))
+    store.ensure(rejected.TABLE)
+
+    def append(values: list[bytes]) -> None:
+        rows = [{"offset": number, "value": value} for number, value in enumerate(values)]
+        store.append_arrow(rejected.TABLE, pa.Table.from_pylist(rows, rejected.TABLE.arrow_schema))
+
+    append([os.urandom(1 << 20)])
+    [large] = store.newest(rejected.TABLE).file_uris()
+    for _ in range(8):
+        append([b"small"])
+    done = maintained(home)["silver.rejected"]
+    assert (done.files_before, done.files_after) == (9, 2)
+    assert large in store.newest(rejected.TABLE).file_uris()
+    for _ in range(7):
+        append([os.urandom(1 << 20)])
+    # Files of 4 MiB at most, because eight are smaller than 2.
+    assert maintained(home)["silver.rejected"].files_after == 3
+    assert large not in store.newest(rejected.TABLE).file_uris()
+    assert store.read(rejected.TABLE).num_rows == 16
+
+
 def test_the_log_is_truncated_at_a_checkpoint(home: Settings) -> None:
     lakehouse = lakehouse_of(home)
     store = DeltaRsStore(lakehouse)

@@ -38,8 +38,9 @@ from tidemark.store.deltars import UPKEEP_PROPERTIES
 from tidemark.store.rewriting import UPSERT_FILE_BYTES
 from tidemark.stream import lock
 
-# Small enough that compacting every two minutes rarely rewrites compacted files.
-APPEND_FILE_BYTES = 32 << 20
+# A compaction takes every file below its size. It is to the least of these sizes that enough files are small for, so
+# that a row is written a few times in all, not every two minutes until its file has the last size.
+APPEND_FILE_BYTES = (512 << 10, 4 << 20, 32 << 20)
 # With fewer small files than this, a compaction costs more than it saves.
 MOST_SMALL_FILES = 8
 _WRITER = WriterProperties(
@@ -201,9 +202,10 @@ class _Upkeep:
             )
 
     def _compact(self) -> None:
-        size = UPSERT_FILE_BYTES if self._table.kind == "upsert" else APPEND_FILE_BYTES
+        sizes = (UPSERT_FILE_BYTES,) if self._table.kind == "upsert" else APPEND_FILE_BYTES
         target = self._compactable()
-        if target is None or len(_small_files(target, size)) < MOST_SMALL_FILES:
+        size = _size_with_small_files(target, sizes) if target else None
+        if target is None or size is None:
             return
         with self._rest():
             if self._table.kind == "upsert":
@@ -320,6 +322,7 @@ class _Upkeep:
         return None
 
 
-def _small_files(target: DeltaTable, size: int) -> list[int]:
-    sizes = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
-    return [small for small in sizes if small < size / 2]
+def _size_with_small_files(target: DeltaTable, sizes: Sequence[int]) -> int | None:
+    """The first of the sizes that so many files are smaller than half of that a compaction is worth it."""
+    files = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    return next((size for size in sizes if sum(file < size / 2 for file in files) >= MOST_SMALL_FILES), None)
