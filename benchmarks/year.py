@@ -13,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.cpu import used_by
@@ -68,19 +70,19 @@ def _measured(
     every = max(1, days // _SAMPLES)
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as place:
         clock = SteppingClock.of(Path(place))
-        home, log = Path(place) / "home", Path(place) / "access.log"
+        home = Path(place) / "home"
         settings = Settings.of(home=home, broker_port=0, dashboard_port=0)
         environment = {**os.environ, **settings.environment(), **clock.environment}
         home.mkdir(mode=0o700)
         ages = "".join(f'{name} = "{age}"\n' for name, age in kept.items())
         (home / "tidemark.toml").write_text(f"{FUNNEL}\n[retention]\n{ages}", encoding="utf-8")
         began = int(time.time())
-        with started(environment) as take:
-            for day in range(days):
+        with started(environment) as take, closing(_logs(Path(place), days, lines, began)) as logs:
+            for day, log in enumerate(logs):
                 start = began + day * _DAY
-                write(log, lines, start=start, seconds=_DAY)
                 clock.set((day + 1) * _DAY)
                 seconds, memory = take(log)
+                log.unlink()
                 if (day + 1) % every == 0:
                     figures = {
                         "a day, s": seconds,
@@ -95,6 +97,23 @@ def _measured(
     for name, values in {"day": [*range(every, days + 1, every)], **samples}.items():
         print(f"\n  {name:<50}", *(f"{value:>8.2f}" for value in values), end="")
     return [Figure(name, values) for name, values in samples.items()]
+
+
+def _logs(place: Path, days: int, lines: int, began: int) -> Generator[Path, None, None]:
+    """The logs of the days, each of which is written while the one before is read."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as writer:
+
+        def written(day: int) -> tuple[Path, Future[None]]:
+            log = place / f"access-{day}.log"
+            return log, writer.submit(write, log, lines, start=began + day * _DAY, seconds=_DAY)
+
+        following = written(0)
+        for day in range(days):
+            log, done = following
+            done.result()
+            if day + 1 < days:
+                following = written(day + 1)
+            yield log
 
 
 @contextmanager
