@@ -75,6 +75,13 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         NO_PROTOCOL | NO_REFERRER | {"query": None, "status": 404, "bytes": 146},
     ],
     "npmplus": [{"protocol": "HTTP/2.0"} | MS_12],
+    "uwsgi": [
+        NO_HOST | NO_REFERRER | {"user_agent": None, "protocol": "HTTP/2.0"} | MS_12,
+        NO_HOST
+        | NO_REFERRER
+        | {"user_agent": None, "protocol": "HTTP/2.0", "remote_user": "alice"}
+        | {"duration_us": 12_345},
+    ],
     "zoraxy": [
         {"event_time": TIME + timedelta(microseconds=150_624), "bytes": 0} | NO_PROTOCOL | NO_REFERRER
     ],

@@ -48,7 +48,7 @@ FORMATS = [*DECLARED, *(own_format(name, declared) for name, declared in OWN.ite
 READING = Reading(formats=tuple(FORMATS[len(DECLARED) :]))
 
 # Formats that have no quotes around texts: spaces, quotes and escapes cannot be in all of them.
-UNQUOTED = ("npmplus", "zoraxy", "iis_w3c", "w3c_extended", "cloudfront", "squid", "by_layout")
+UNQUOTED = ("npmplus", "zoraxy", "iis_w3c", "w3c_extended", "cloudfront", "squid", "uwsgi", "by_layout")
 # Microseconds that a time is exact to; others are to the second.
 TIME = dict.fromkeys(
     ("caddy_json", "traefik_json", "gcp_lb_json", "azure_json", "zoraxy", "aws_alb", "aws_elb", "by_nginx_json",
@@ -57,7 +57,7 @@ TIME = dict.fromkeys(
 # The same of durations; others are to the microsecond.
 DURATION = dict.fromkeys(
     ("iis_w3c", "iis_native", "haproxy_http", "haproxy_clf", "envoy", "traefik_clf", "aws_s3", "squid",
-     "cloudflare_json", "by_haproxy", "by_tomcat", "by_layout"), 1_000
+     "uwsgi", "cloudflare_json", "by_haproxy", "by_tomcat", "by_layout"), 1_000
 ) | {"gandi": 1_000_000, "icecast": 1_000_000}  # fmt: skip
 
 ODD = st.characters(exclude_categories=("C", "Z"), include_characters='"\\', max_codepoint=0x2FFF)

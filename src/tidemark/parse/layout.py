@@ -40,7 +40,7 @@ _LIKE = {"forwarded_client": "client_ip", "client_port": "client_ip"}
 _TELLING = {
     "client_ip": r"^\[?(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){5,}[0-9A-Fa-f.:]+)\]?"
     r"(?::\d+)?(?:,.*)?$",
-    "time": r"^\d",
+    "time": r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} )? ?\d",
     "status": r"^(?:\d{3}|-)$",
     "bytes": r"^(?:\d+|-|\.)(?: |$)",
 }

@@ -26,6 +26,7 @@ _TIMES = (
     (r"\d{4}-\d\d-\d\d", "%Y-%m-%d"),
     (r"\d{4}/\d\d/\d\d", "%Y/%m/%d"),
     (r"\d\d:\d\d:\d\d", "%H:%M:%S"),
+    (r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}", "%a %b %e %H:%M:%S %Y"),
 )
 _USUAL_TIME = "2026-11-21T10:00:00.000000Z"
 _ABSOLUTE = re.compile(r"(?:[A-Z]+ )?(?P<scheme>\w+://)[^/: ]+(?P<port>:\d+)?")
