@@ -79,8 +79,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         NO_HOST | NO_REFERRER | {"user_agent": None, "protocol": "HTTP/2.0"} | MS_12,
         NO_HOST
         | NO_REFERRER
-        | {"user_agent": None, "protocol": "HTTP/2.0", "remote_user": "alice"}
-        | {"duration_us": 12_345},
+        | {"user_agent": None, "protocol": "HTTP/2.0", "remote_user": "alice", "duration_us": 12_345},
     ],
     "zoraxy": [
         {"event_time": TIME + timedelta(microseconds=150_624), "bytes": 0} | NO_PROTOCOL | NO_REFERRER
@@ -240,11 +239,20 @@ REST = '- alice [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/2.0" 200 51
 @pytest.mark.parametrize(
     "words",
     [
-        "[2026-11-21 10:00:00 +0000] [7] [INFO] ", "2026-11-21 10:00:00,123 - access - INFO - ", "INFO ", "[access] ",
-        "web-7d9f8-x2 nginx ", "12 ", "10:00:00 web.1  | ", "2026-11-21T10:00:00 ", "2026-11-21 10:00:00.123 ",
-        "Nov 21 10:00:00 web1 nginx ", "web/nginx/a1 ", "Sat Nov 21 10:00:00 2026 > ",
+        "[2026-11-21 10:00:00 +0000] [7] [INFO] ",
+        "2026-11-21 10:00:00,123 - access - INFO - ",
+        "INFO ",
+        "[access] ",
+        "web-7d9f8-x2 nginx ",
+        "12 ",
+        "10:00:00 web.1  | ",
+        "2026-11-21T10:00:00 ",
+        "2026-11-21 10:00:00.123 ",
+        "Nov 21 10:00:00 web1 nginx ",
+        "web/nginx/a1 ",
+        "Sat Nov 21 10:00:00 2026 > ",
     ],
-)  # fmt: skip
+)
 def test_words_before_a_line_make_no_difference(words: str) -> None:
     lines = [f"{address} {REST}{agent}" for address in ADDRESSES for agent in ("", ' "-" "curl/8.5.0"')]
     expected = read(lines)

@@ -38,8 +38,8 @@ from tidemark.store.deltars import UPKEEP_PROPERTIES
 from tidemark.store.rewriting import UPSERT_FILE_BYTES
 from tidemark.stream import lock
 
-# A compaction takes every file below its size. It is to the least of these sizes that enough files are small for, so
-# that a row is written a few times in all, not every two minutes until its file has the last size.
+# Files grow to these sizes one after the other. A compaction rewrites every file that is smaller than its size, so with
+# the last size alone each one would write the newest file again, every two minutes until it is full.
 APPEND_FILE_BYTES = (512 << 10, 4 << 20, 32 << 20)
 # With fewer small files than this, a compaction costs more than it saves.
 MOST_SMALL_FILES = 8
@@ -141,7 +141,7 @@ class _Upkeep:
         self._opened: DeltaTable | None = None
 
     def _newest(self) -> DeltaTable:
-        """The table at its newest version. To open it takes far longer than to read what was committed since."""
+        """The table at its newest version, opened once: reading the commits since then takes far less time."""
         if self._opened is None:
             self._opened = self._lakehouse.delta(self._table)
         else:
@@ -204,8 +204,10 @@ class _Upkeep:
     def _compact(self) -> None:
         sizes = (UPSERT_FILE_BYTES,) if self._table.kind == "upsert" else APPEND_FILE_BYTES
         target = self._compactable()
-        size = _size_with_small_files(target, sizes) if target else None
-        if target is None or size is None:
+        if target is None:
+            return
+        size = _size_worth_it(target, sizes)
+        if size is None:
             return
         with self._rest():
             if self._table.kind == "upsert":
@@ -322,7 +324,8 @@ class _Upkeep:
         return None
 
 
-def _size_with_small_files(target: DeltaTable, sizes: Sequence[int]) -> int | None:
-    """The first of the sizes that so many files are smaller than half of that a compaction is worth it."""
+def _size_worth_it(target: DeltaTable, sizes: Sequence[int]) -> int | None:
+    """The first size to which a compaction is worth it, because enough files are smaller than half of it; None if there
+    is none."""
     files = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
     return next((size for size in sizes if sum(file < size / 2 for file in files) >= MOST_SMALL_FILES), None)

@@ -40,8 +40,8 @@ _PATTERNS = (
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
     rf"^{_ISO} (?P<line>.*)$",
 )
-# What loggers, `stern`, `grep -H` and others put in front of a line of the combined family, which begins at the
-# last address, or list of addresses, that words and a time follow.
+# Loggers, `stern`, `grep -H` and others put words in front of a line of the combined family. The line begins at the
+# last address, or list of addresses, before its time.
 _REST = r'(?:, ?[^ ,"]+)*(?: [^ \["]+)+ \[[^\]"]+\] +".*)$'
 _AFTER_WORDS = (
     rf'^[^"]*(?:[^,] |[:|>\]])(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
@@ -58,15 +58,15 @@ _DOCKER_BYTES = 16 * 1024
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
-    """The lines inside the envelopes of syslog, CRI and journald, in JSON strings, and after words that are not of
-    them; NULL where there is none."""
+    """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, and behind other words; NULL
+    where there is none."""
     result = _inside(text, _strings(text), _PATTERNS, flags_of(pc.match_substring_regex(text, _BEGIN)))
     open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
     return _inside(text, result, _AFTER_WORDS, open_)
 
 
 def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Flags) -> pa.Array:
-    """`result` with what the first pattern that fits says is the line, of the flagged texts."""
+    """`result`, and for the flagged texts the line that the first fitting pattern finds in them."""
     rows = np.flatnonzero(open_)
     for pattern in patterns:
         if not len(rows):
