@@ -43,7 +43,7 @@ from tidemark.figures.query import (
     time_bin,
     total,
 )
-from tidemark.figures.reader import MissingTableError, Reader, ReadError, plain
+from tidemark.figures.reader import MissingColumnError, MissingTableError, Reader, ReadError, plain
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.reader_warehouse import of_schema
 from tidemark.figures.rows import Direct
@@ -286,12 +286,14 @@ def test_a_table_says_what_its_contract_is(tmp_path: Path, opened: Open) -> None
         reader.contract("gold/nothing")
 
 
-def test_an_unknown_column_is_a_read_error_of_one_line(tmp_path: Path, opened: Open) -> None:
+def test_a_column_that_is_not_there_yet_is_an_error_of_one_line(tmp_path: Path, opened: Open) -> None:
     sessions(tmp_path)
+    reader, lacking = opened(tmp_path), query("silver/sessions", ["nothing"])
 
-    with pytest.raises(ReadError, match="silver/sessions cannot be read") as caught:
-        read(opened(tmp_path), "silver/sessions", ["nothing"])
-    assert "\n" not in str(caught.value)
+    for ask in (reader.arrow, lambda q: reader.coded(q, ["nothing"]).read_all()):
+        with pytest.raises(MissingColumnError, match="silver/sessions has no column nothing yet") as caught:
+            ask(lacking)
+        assert "\n" not in str(caught.value) and "`tidemark run`" in caught.value.remedy
 
 
 def test_new_rows_are_seen_by_an_open_reader(tmp_path: Path) -> None:

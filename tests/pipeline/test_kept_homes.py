@@ -7,23 +7,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from gold import traffic
-from tests.fixtures.home import HOMES, LINES, START, lines, unpack
+from tests.fixtures.home import HOMES, KEPT, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
 from tests.pipeline.recount import delivered_once, recount
 from tidemark import pipeline
+from tidemark.cli import tidemark
 from tidemark.contract.table import Column
 from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
 from tidemark.figures.declared import Goal
+from tidemark.figures.report_specs import BY_NAME
 from tidemark.operate import backfill
+from tidemark.service.forget import forget_visitor
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 
-KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
 LATER = lines(2, 150, START + LINES * 20 - 1_000)
+REPORTS = [
+    name for name, spec in BY_NAME.items() if spec.common and not any(p.argument for p in spec.parameters)
+]
+RANGE = ("--from", "2026-05-28", "--to", "2026-05-29")
 TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_requests", "bytes",
            *(f"status_{c}xx" for c in (2, 3, 4, 5))]  # fmt: skip
 
@@ -100,6 +107,29 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     assert all(row[0] for row in rows(settings, "silver.requests", ["kafka_timestamp"]))
     assert set(rows(settings, "silver.rejected", ["nearest_format"])) == {(None,)}
     assert all(row[0] is not None for row in rows(settings, "silver.sessions", ["source"]))
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_before_the_pipeline_has_run_reports_name_it_and_an_address_is_forgotten(
+    name: str, broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings, sent = unpack(name, broker, tmp_path / "home")
+    lacking = []
+    for report in REPORTS:
+        asked = CliRunner().invoke(tidemark, ["report", report, "--home", str(settings.home), *RANGE])
+        if asked.exit_code:
+            assert isinstance(asked.exception, TableError), (report, asked.exception)
+            assert "`tidemark run" in asked.exception.remedy, (report, asked.exception)
+            lacking.append(report)
+    assert "networks" in lacking
+
+    address = "10.0.0.1"
+    assert forget_visitor(settings, visitor="", address=address).rows["silver.requests"] > 0
+    run_here(spark, settings)
+    rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
+    pairs, duplicate = delivered_once(sent)
+    left = [pair for pair in pairs if not pair[1].startswith(f"{address} ".encode())]
+    assert_equal(settings, recount(left), duplicate)
 
 
 def test_a_column_and_a_table_more_need_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -64,6 +65,29 @@ class ShortageError(ReadError):
 
 class MissingTableError(ReadError):
     """The table does not exist yet."""
+
+
+class MissingColumnError(ReadError):
+    """The table has no such column yet: an earlier version made it, and no pipeline of this one has run since."""
+
+
+# How DataFusion, Arrow and Spark say so.
+_NO_COLUMN = re.compile(
+    r"No field named (?:\w+\.)?\W?(\w+)"
+    r"|No match for FieldRef\.Name\((\w+)\)"
+    r"|\[UNRESOLVED_COLUMN.*?`(\w+)` cannot be resolved"
+)
+
+
+def unreadable(table: str, reason: str, remedy: str = "") -> ReadError:
+    """The error for a table that an engine could not read. `reason` is a line of its message, and the remedy is for
+    any other reason than a column that is not there yet."""
+    if match := _NO_COLUMN.search(reason):
+        return MissingColumnError(
+            f"{table} has no column {match[match.lastindex or 0]} yet: an earlier version made it",
+            "Start the pipeline, which adds it: `tidemark run`.",
+        )
+    return ReadError(f"{table} cannot be read: {reason}", remedy)
 
 
 class Reader(Protocol):

@@ -21,6 +21,7 @@ from tidemark.figures.reader import (
     Version,
     plain,
     properties_of,
+    unreadable,
 )
 from tidemark.figures.render import render
 from tidemark.figures.scan import scan, suits
@@ -226,6 +227,4 @@ def _unreadable(table: str, error: BaseException) -> ReadError:
     reason = first_line(error)[:300].rstrip(".")
     if lack := shortage(error, f"{table} cannot be read: {reason}"):
         return ShortageError(lack.problem, lack.remedy)
-    return ReadError(
-        f"{table} cannot be read: {reason}", "If this lasts, stop the pipeline and run `tidemark repair`."
-    )
+    return unreadable(table, reason, "If this lasts, stop the pipeline and run `tidemark repair`.")

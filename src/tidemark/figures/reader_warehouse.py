@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.figures.dialects import Databricks
 from tidemark.figures.query import Query
-from tidemark.figures.reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
+from tidemark.figures.reader import (
+    Contract,
+    MissingTableError,
+    ReadError,
+    Version,
+    plain,
+    properties_of,
+    unreadable,
+)
 from tidemark.figures.render import render
 
 if TYPE_CHECKING:
@@ -81,7 +89,7 @@ class SqlReader:
             if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
                 raise MissingTableError(f"{table} does not exist yet") from error
             line = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
-            raise ReadError(f"{table} cannot be read: {line}") from error
+            raise unreadable(table, line) from error
 
 
 def of_schema(catalog: str, schema: str, execute: Execute) -> SqlReader:

@@ -117,6 +117,8 @@ def forget_site(home: Home, site: str) -> Forgotten:
 
 def _when_read(home: Home, delete: Callable[[Snapshot], Deleted | None], whose: str) -> Deleted:
     """Calls `delete` between two batches, again while it returns None: then the second flow has yet to read lines."""
+    for table in home.tables:  # an earlier version's home lacks some until the pipeline's next start
+        home.store.ensure(table)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         with at_snapshot(home) as snapshot:
