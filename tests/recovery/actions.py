@@ -21,7 +21,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests import processes
+from tests.conftest import QUICK_JVM
+from tests.fixtures.home import KEPT, unpack
 from tests.pipeline.harness import fresh, produce, rows, run_process
+from tests.pipeline.recount import Delivery, delivered_once
 from tests.recovery import world as shared
 from tests.recovery.clock import SteppingClock
 from tests.recovery.ground import fill, make_room, small_disk
@@ -37,6 +40,7 @@ from tests.recovery.killing import (
     traffic,
 )
 from tests.recovery.readers import reading
+from tests.recovery.sources import import_objects, ingest
 from tests.recovery.world import Action, Say, World, explained, play
 from tidemark.errors import HomeBusyError, TidemarkError
 from tidemark.importing.importer import Options, import_files
@@ -107,19 +111,31 @@ def play_actions(
     *,
     processes: bool = True,
 ) -> Counter[str]:
-    """Plays a number of random actions in a new home on the embedded broker of the home `broker`, compares every table
-    at checkpoints and at the end, and returns how often each action was done. Without `processes`, those that start a
-    JVM of their own are left out. Raises AssertionError where a table differs or an error does not help."""
+    """Plays a number of random actions in a home on the embedded broker of the home `broker`, a new one or one that an
+    earlier version made, compares every table at checkpoints and at the end, and returns how often each action was
+    done. Without `processes`, those that start a JVM of their own are left out. Raises AssertionError where a table
+    differs or an error does not help."""
     chance = random.Random(seed)
-    settings = fresh(broker, directory, batch_lines=chance.choice([300, 1_000, 3_000]))
+    kept = chance.choice(["", *KEPT]) if not broker.lakehouse.tables_location else ""
     with ExitStack() as stack:
-        has_disk = _mounted(stack, settings.home)
+        place = directory / f"of-{uuid.uuid4().hex[:8]}"
+        has_disk = _mounted(stack, place / "home")
+        settings, sent = (
+            unpack(kept, broker, place / "home") if kept else (fresh(broker, place), list[Delivery]())
+        )
+        settings = settings.changed(
+            batch_lines=chance.choice([300, 1_000, 3_000]), driver_java_options=QUICK_JVM
+        )
+        pairs, repeated = delivered_once(sent)
+        say(f"a home of {kept or 'today'}")
         world = KafkaWorld(
             PipelineEngine(),
             settings,
             directory,
             chance,
             traffic(seed, lines=200 * actions + 4_000, rate=20),
+            pairs,
+            repeated,
             broker_home=broker.changed(bootstrap_servers=""),
             has_disk=has_disk,
         )
@@ -327,6 +343,8 @@ _WITHIN: Mapping[Action, int] = {
     shared.import_new: 8,
     shared.import_appended: 5,
     shared.import_again: 4,
+    import_objects: 3,
+    ingest: 3,
     send_live: 6,
     shared.catch_up: 10,
     shared.compare: 4,
