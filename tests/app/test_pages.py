@@ -391,3 +391,14 @@ def test_a_corrupt_table_is_a_message_in_its_panels_only(tmp_path: Path) -> None
 
     assert len(page.warning) == 1 and "pages cannot be read" in page.warning[0].value.replace("\\", "")
     assert len(page.get("vega_lite_chart")) == 2
+
+
+@pytest.mark.parametrize("page", ["countries", "live"])
+def test_visitors_of_no_known_country_leave_the_map_empty(page: str, tmp_path: Path) -> None:
+    """As on a server that only its own network uses."""
+    tables.write_gold(tmp_path, [Request(NOW - timedelta(minutes=2), "v", country="ZZ")])
+
+    at = show(page, tmp_path)
+
+    assert not at.error and not at.warning
+    assert any("1" in metric.value for metric in at.metric if "Visitors" in metric.label)

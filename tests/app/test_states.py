@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import shutil
+import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app.dashboard import panels
 from tests.app import scene
 from tests.app.showing import show
+from tests.fixtures.home import HOMES, KEPT
 
 # All but Access, which is about people and keys.
 PAGES = [
@@ -58,6 +60,17 @@ def has_figures(at: AppTest) -> bool:
 def every_panel_speaks(at: AppTest) -> bool:
     titles = [text.value for text in at.markdown if text.value.startswith("#####")]
     return len(texts(at)) >= max(len(titles), 1)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", KEPT)
+def test_no_page_takes_the_tables_of_an_earlier_version_for_damaged_ones(
+    page: str, name: str, tmp_path: Path
+) -> None:
+    with tarfile.open(HOMES / name) as archive:
+        archive.extractall(tmp_path, filter="data")
+    older = show(page, tmp_path, preset="all", **ADDRESS.get(page, {}))
+    assert not older.error and not any("repair" in each or "cannot be read" in each for each in texts(older))
 
 
 @pytest.mark.parametrize("page", PAGES)

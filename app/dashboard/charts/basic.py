@@ -37,6 +37,8 @@ def draw(
     picked; `zoomed` gets the two values of `at` that were dragged between, if it has that selection.
     """
     settings: dict[str, Any] = {"width": "stretch", "key": f"chart-{key}", "alt": alt}
+    if isinstance(chart, dict) and not _has_marks(chart):
+        picked = None
     modes = ([PICK] if picked is not None else []) + ([ZOOM] if zoomed is not None else [])
     if modes:
 
@@ -59,6 +61,13 @@ def draw(
         st.vega_lite_chart(chart | {"config": own}, **settings)
     else:
         st.altair_chart(chart.configure_axis(**text).configure_legend(**text), **settings)
+
+
+def _has_marks(view: dict[str, Any]) -> bool:
+    """Whether marks can be picked: a map of countries without outlines has none, for example."""
+    return any(param["name"] == PICK for param in view.get("params", ())) or any(
+        map(_has_marks, view.get("layer", ()))
+    )
 
 
 def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.DataFrame:
