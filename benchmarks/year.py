@@ -39,11 +39,7 @@ _SAMPLES = 10
 # Reports and pages cover the last days, as on each of them.
 _REPORTED = timedelta(days=7)
 _RANGE = "7d"
-_REPORTS = tuple(
-    name
-    for name, spec in BY_NAME.items()
-    if spec.common and not any(each.argument for each in spec.parameters)
-)
+_REPORTS = tuple(name for name, spec in BY_NAME.items() if spec.common and not spec.argument)
 
 # Takes the log of a day. Returns seconds of all of it, and the peak MiB of the largest process that read the lines.
 Day = Callable[[Path], tuple[float, float]]

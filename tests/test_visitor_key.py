@@ -122,7 +122,7 @@ def test_a_rebuild_renews_every_id(settings: Settings, spark: SparkSession, line
 def test_a_home_of_before_adopts_its_key_and_misses_a_lost_one(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings, _ = unpack(KEPT[-1], broker, tmp_path / "home")
+    settings, _ = unpack(KEPT[-1], broker, tmp_path)
     key = key_file(settings).read_bytes()
     key_file(settings).unlink()
     with pytest.raises(TableError, match="is missing"):
@@ -137,8 +137,7 @@ def test_a_home_of_before_adopts_its_key_and_misses_a_lost_one(
     with pytest.raises(TableError, match="is not the one"):
         run_here(spark, settings)
     shutil.rmtree(settings.home)
-    settings = settings.changed(home=tmp_path / "again")
-    with_key, _ = unpack(KEPT[-1], broker, settings.home)
+    with_key, _ = unpack(KEPT[-1], broker, tmp_path / "again")
     run_here(spark, with_key)
     noted = json.loads((with_key.checkpoints / "states.json").read_text())["silver.requests"]
     assert "visitor key" in noted

@@ -209,7 +209,7 @@ def test_each_page_shows_its_content_on_a_phone_and_wide_accessible_in_either_th
     assert without_numbers(browser) == []
     assert violations(browser) == []
 
-    # The other theme has the same elements, and the other width the same colours.
+    # A theme has the same elements as the other, and a width the same colours: each is looked at once.
     resize(browser, 1280)
     theme(browser, "dark")
     assert wait(lambda: background(browser) < 128), "the page did not turn dark"
@@ -285,10 +285,9 @@ def without_numbers(browser: webdriver.Chrome) -> list[str]:
 
 
 def violations(browser: webdriver.Chrome) -> list[Any]:
-    """Serious violations of WCAG 2.2 A and AA in what a page draws. Not ours to change are cells of
-    Streamlit's tables, which have the same ids in each table, its curves in figures, the unseen marks of Vega's
-    drags, which it cannot name, and elements that fade while they are drawn
-    again."""
+    """Serious violations of WCAG 2.2 A and AA in what a page draws. Not ours to change are cells of Streamlit's
+    tables, which have the same ids in each table, its curves in figures, the unseen marks of Vega's drags, which it
+    cannot name, and elements that fade while they are drawn again."""
     if not browser.execute_script("return 'axe' in window"):
         browser.execute_script(AXE)
     result: list[Any] = browser.execute_async_script(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import shutil
-import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app.dashboard import panels
 from tests.app import scene
 from tests.app.showing import show
-from tests.fixtures.home import HOMES, KEPT
+from tests.fixtures.home import KEPT, extract
 
 # All but Access, which is about people and keys.
 PAGES = [
@@ -67,8 +66,7 @@ def every_panel_speaks(at: AppTest) -> bool:
 def test_no_page_takes_the_tables_of_an_earlier_version_for_damaged_ones(
     page: str, name: str, tmp_path: Path
 ) -> None:
-    with tarfile.open(HOMES / name) as archive:
-        archive.extractall(tmp_path, filter="data")
+    extract(name, tmp_path)
     older = show(page, tmp_path, preset="all", **ADDRESS.get(page, {}))
     assert not older.error and not any("repair" in each or "cannot be read" in each for each in texts(older))
 

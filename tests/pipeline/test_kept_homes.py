@@ -27,9 +27,7 @@ from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 
 LATER = lines(2, 150, START + LINES * 20 - 1_000)
-REPORTS = [
-    name for name, spec in BY_NAME.items() if spec.common and not any(p.argument for p in spec.parameters)
-]
+REPORTS = [name for name, spec in BY_NAME.items() if spec.common and not spec.argument]
 RANGE = ("--from", "2026-05-28", "--to", "2026-05-29")
 TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_requests", "bytes",
            *(f"status_{c}xx" for c in (2, 3, 4, 5))]  # fmt: skip
@@ -83,7 +81,7 @@ def test_the_kept_homes_are_small() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
-    settings, sent = unpack(name, broker, tmp_path / "home")
+    settings, sent = unpack(name, broker, tmp_path)
     pairs, duplicate = delivered_once(sent)
     assert_equal(settings, recount(pairs), duplicate, without=OF[name].lacking)
     # Some of its lines once more: their ids are still known.
@@ -113,7 +111,7 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
 def test_before_the_pipeline_has_run_reports_name_it_and_an_address_is_forgotten(
     name: str, broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings, sent = unpack(name, broker, tmp_path / "home")
+    settings, sent = unpack(name, broker, tmp_path)
     lacking = []
     for report in REPORTS:
         asked = CliRunner().invoke(tidemark, ["report", report, "--home", str(settings.home), *RANGE])
@@ -126,6 +124,7 @@ def test_before_the_pipeline_has_run_reports_name_it_and_an_address_is_forgotten
     address = "10.0.0.1"
     assert forget_visitor(settings, visitor="", address=address).rows["silver.requests"] > 0
     run_here(spark, settings)
+    assert incomplete(settings) == OF[name].filled
     rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
     pairs, duplicate = delivered_once(sent)
     left = [pair for pair in pairs if not pair[1].startswith(f"{address} ".encode())]
@@ -135,7 +134,7 @@ def test_before_the_pipeline_has_run_reports_name_it_and_an_address_is_forgotten
 def test_a_column_and_a_table_more_need_nothing(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
+    settings, sent = unpack(KEPT[-1], broker, tmp_path)
     more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": Sum("status", within=(400, 599))})
     wider = replace(
         traffic.TABLE,
@@ -167,7 +166,7 @@ def test_a_column_and_a_table_more_need_nothing(
 def test_another_window_is_refused_until_the_table_is_rebuilt(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
+    settings, sent = unpack(KEPT[-1], broker, tmp_path)
     shorter = settings.changed(session_gap_seconds=120)
     found = set(rows(settings, "silver.sessions", ["session_id"]))
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 120 s"):
@@ -185,7 +184,7 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
 def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings, _ = unpack(KEPT[-1], broker, tmp_path / "home")
+    settings, _ = unpack(KEPT[-1], broker, tmp_path)
 
     def counted(goal: Goal) -> set[tuple[object, ...]]:
         meaning = replace(settings.meaning, goals={"found": goal})

@@ -21,7 +21,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests import processes
-from tests.conftest import QUICK_JVM
 from tests.fixtures.home import KEPT, unpack
 from tests.pipeline.harness import fresh, produce, rows, run_process
 from tests.pipeline.recount import Delivery, delivered_once
@@ -40,7 +39,7 @@ from tests.recovery.killing import (
     traffic,
 )
 from tests.recovery.readers import reading
-from tests.recovery.sources import import_objects, ingest
+from tests.recovery.sources import import_objects, ingest, killed_import
 from tests.recovery.world import Action, Say, World, explained, play
 from tidemark.errors import HomeBusyError, TidemarkError
 from tidemark.importing.importer import Options, import_files
@@ -118,14 +117,13 @@ def play_actions(
     chance = random.Random(seed)
     kept = chance.choice(["", *KEPT]) if not broker.lakehouse.tables_location else ""
     with ExitStack() as stack:
-        place = directory / f"of-{uuid.uuid4().hex[:8]}"
-        has_disk = _mounted(stack, place / "home")
-        settings, sent = (
-            unpack(kept, broker, place / "home") if kept else (fresh(broker, place), list[Delivery]())
-        )
-        settings = settings.changed(
-            batch_lines=chance.choice([300, 1_000, 3_000]), driver_java_options=QUICK_JVM
-        )
+        has_disk = _mounted(stack, directory / "home")
+        batch_lines = chance.choice([300, 1_000, 3_000])
+        sent: list[Delivery] = []
+        if kept:
+            settings, sent = unpack(kept, broker, directory, batch_lines=batch_lines)
+        else:
+            settings = fresh(broker, directory, batch_lines=batch_lines)
         pairs, repeated = delivered_once(sent)
         say(f"a home of {kept or 'today'}")
         world = KafkaWorld(
@@ -325,17 +323,9 @@ def run_with_another_clock(world: KafkaWorld) -> str:
 def kill_import(world: KafkaWorld) -> str:
     """An import, killed, then repeated."""
     path = world.new_file(2_000)
-    call = [sys.executable, "-m", "tidemark", "import", str(path), "--site", world.files[path][0]]
-    environment = {**os.environ, **world.settings.environment()}
-    process = processes.Popen(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    delay = world.chance.uniform(0.5, 3)
-    try:
-        process.wait(delay)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    killed = killed_import(world, str(path), world.files[path][0])
     world.engine.add(world, path)
-    return f"after {delay:.1f} s"
+    return killed
 
 
 # Each action with its weight: those within this process, and those that start and kill another one.

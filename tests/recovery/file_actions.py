@@ -68,7 +68,7 @@ def kill_restore(world: World) -> str:
 
 def kill_forget(world: World) -> str:
     """It has deleted nothing, or all; the next one deletes all."""
-    address = world.chance.choice(world.sent)[1].split()[0].decode()
+    address = shared.any_address(world)
     shared.delete_savepoints(world)
     killed = _kill(world, f"{world.chance.choice(SWAP_POINTS)}@1", "forget", address)
     return f"{killed}; {shared.forget(world, address)}"

@@ -56,7 +56,7 @@ def import_objects(world: World) -> str:
     world.sent += [(site, line) for line in lines]
     url, killed = f"file://{bucket}/", world.chance.random() < 0.3
     if killed:
-        _kill_import(world, url, site)
+        killed_import(world, url, site)
     report = Report()
     options = Options(kafka=world.settings.kafka, site=site, say=lambda text: None)
     remedied(world, lambda: objects.import_objects([url], options, ObjectOptions(), report))
@@ -64,15 +64,18 @@ def import_objects(world: World) -> str:
     return f"{len(lines)} lines, {report.added} of them now"
 
 
-def _kill_import(world: World, url: str, site: str) -> None:
+def killed_import(world: World, source: str, site: str) -> str:
+    """`tidemark import` of a file or of objects, killed if it has not ended by then. Returns after how long."""
     process = processes.Popen(
-        [sys.executable, "-m", "tidemark", "import", url, "--site", site],
+        [sys.executable, "-m", "tidemark", "import", source, "--site", site],
         env={**os.environ, **world.settings.environment()},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    delay = world.chance.uniform(0.5, 3)
     try:
-        process.wait(world.chance.uniform(0.5, 3))
+        process.wait(delay)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    return f"after {delay:.1f} s"

@@ -301,7 +301,7 @@ def forget(world: World, address: str = "") -> str:
     """All lines of an address, also in what is counted: savepoints would bring them back, and figures of days keep
     them until a rebuild."""
     catch_up(world)
-    address = address or _any_address(world)
+    address = address or any_address(world)
     delete_savepoints(world)
     remedied(world, lambda: world.engine.forget(world, address))
     world.engine.rebuild(world, "all")
@@ -310,7 +310,8 @@ def forget(world: World, address: str = "") -> str:
     return address
 
 
-def _any_address(world: World) -> str:
+def any_address(world: World) -> str:
+    """An address that lines came from."""
     return world.chance.choice([line for _, line in world.sent if line[:1].isdigit()]).split()[0].decode()
 
 

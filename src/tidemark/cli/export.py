@@ -128,6 +128,5 @@ def _rows(reader: Any, home: Any, table: str, values: dict[str, Any]) -> Any:
     if name not in BY_NAME:
         return export.rows_of(reader, table, selection_of(values))
     if argument:
-        needed = next((p.name for p in BY_NAME[name].parameters if p.argument), "name")
-        values = {**values, needed: (argument,)}
+        values = {**values, BY_NAME[name].argument or "name": (argument,)}
     return export.of_frame(report(Direct(reader), question(name, values, declared(home))).table)

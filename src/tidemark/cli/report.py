@@ -86,8 +86,8 @@ def report_command(
         raise click.UsageError("--json and --csv exclude each other.", ctx)
     values = {p: v if isinstance(v, tuple) else (v,) for p, v in options.items() if v not in (None, ())}
     if argument is not None:
-        needed = next((p.name for p in BY_NAME[name].parameters if p.argument), None)
-        if needed is None:
+        needed = BY_NAME[name].argument
+        if not needed:
             raise click.UsageError(f"The report {name} takes no ARGUMENT.", ctx)
         values[needed] = (argument,)
     settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)

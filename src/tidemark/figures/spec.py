@@ -103,6 +103,11 @@ class ReportSpec:
     role: Role = "viewer"
 
     @property
+    def argument(self) -> str:
+        """The name of the parameter that it needs; empty if it needs none."""
+        return next((p.name for p in self.parameters if p.argument), "")
+
+    @property
     def all_parameters(self) -> tuple[Parameter, ...]:
         """The common parameters and its own."""
         return (*self.common, *self.parameters)
