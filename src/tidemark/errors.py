@@ -13,6 +13,10 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_MEMORY = re.compile(r"(?i)cannot allocate memory|out of memory|failed to map segment")
 _NO_THREAD = re.compile(r"(?i)(can't (start|spawn)|failed to launch)[a-z ]* thread")
 _NO_FILE = re.compile(r"(?i)too many open files")
+_NO_PERMISSION = re.compile(r"(?i)permission denied|operation not permitted|read-only file system")
+_WRITABLE = (
+    "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it."
+)
 MORE_THREADS = "Raise the limit of processes and threads (`ulimit -u`, TasksMax=, a container's pids limit)"
 # How delta-rs marks the cause of what the line above says, and the colours in its text.
 _CAUSE, _COLOURS = "\u21b3", re.compile(r"\x1b\[[0-9;]*m")
@@ -86,10 +90,13 @@ def of_machine(error: BaseException) -> PlatformError | None:
         return PlatformError(f"{where}the disk is full", "Free space and start again.")
     if error.errno not in _REFUSED or not error.filename:
         return None
-    return PlatformError(
-        f"{error.filename}: {error.strerror}",
-        "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
-    )
+    return PlatformError(f"{error.filename}: {error.strerror}", _WRITABLE)
+
+
+def refused_file(error: Exception, what: str) -> PlatformError | None:
+    """The error for a library's exception by which this process may not read or write a file of the home; `what` names
+    the file. None for any other exception."""
+    return PlatformError(what, _WRITABLE) if _NO_PERMISSION.search(str(error)) else None
 
 
 def shortage(error: BaseException, what: str) -> PlatformError | None:

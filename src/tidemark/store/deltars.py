@@ -24,6 +24,7 @@ from tidemark.errors import (
     TableError,
     TidemarkError,
     first_line,
+    refused_file,
     shortage,
 )
 from tidemark.figures.reader import Reader
@@ -352,18 +353,18 @@ class DeltaRsStore:
 
     def _failure(self, table: Table, what: str, error: Exception) -> TidemarkError:
         path = self._lakehouse.path(table)
-        if lack := shortage(error, f"table {table.name} at {path} cannot be {what}: {first_line(error)}"):
+        problem = f"table {table.name} at {path} cannot be {what}: {first_line(error)}"
+        if lack := shortage(error, problem):
             return lack
+        if "://" not in path and (refused := refused_file(error, problem)):
+            return refused
         if _FULL in str(error):
             return PlatformError(
                 f"the disk is full: table {table.name} at {path} cannot be {what}",
                 "Free space and start again: nothing is lost, the batch is run again.",
             )
         repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
-        return TableError(
-            f"table {table.name} at {path} cannot be {what}: {first_line(error)}",
-            f"{repair} docs/operations.md, 'A damaged table'.",
-        )
+        return TableError(problem, f"{repair} docs/operations.md, 'A damaged table'.")
 
 
 def _set_properties(properties: Mapping[str, str], target: DeltaTable) -> None:
