@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
@@ -145,9 +146,11 @@ class Swap:
             target.delete(step.predicate, writer_properties=_WRITER_PROPERTIES, commit_properties=properties)
         elif step.mode == "replace":
             rows = self.staged.dataset(step.table, self.staged.delta(step.table)).scanner().to_reader()
+            # The table of an earlier version may describe a column in other words, which delta-rs refuses to merge.
+            plain = pa.schema([field.remove_metadata() for field in rows.schema])
             write_deltalake(
                 target,
-                rows,
+                rows.cast(plain),
                 mode="overwrite",
                 predicate=step.predicate,
                 writer_properties=_WRITER_PROPERTIES,
