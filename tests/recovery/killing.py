@@ -9,9 +9,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, Literal
 
+import psutil
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, run_here, run_process
@@ -143,9 +144,12 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def java_of(pid: int) -> int:
     """The Java process of a pipeline; 0 if it has none."""
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    java = (int(child) for file in children for child in file.read_text().split())
-    return next((each for each in java if b"SparkSubmit" in Path(f"/proc/{each}/cmdline").read_bytes()), 0)
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(pid).children():
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
+                    return child.pid
+    return 0
 
 
 def finish(

@@ -26,7 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tidemark.contract.files import STATISTICS_BYTES
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.table import Table
-from tidemark.errors import TableError, first_line
+from tidemark.errors import first_line
 from tidemark.home import Home
 from tidemark.operate import old_accounts
 from tidemark.operate.privacy_notes import note_recounted_days
@@ -168,10 +168,7 @@ class _Upkeep:
             )
             after = len(self._newest().file_uris())
         except (DeltaError, OSError, ValueError) as error:
-            raise TableError(
-                f"upkeep of {self._table.name} at {self._lakehouse.path(self._table)}: {first_line(error)}",
-                "See docs/operations.md, 'A damaged table'.",
-            ) from error
+            raise self._lakehouse.failure(self._table, "maintained", error) from error
         skipped = "in use by a rebuild" if self._in_use else self._skipped
         return Done(self._table.name, before, after, deleted, freed, cleaned, expired, skipped)
 

@@ -20,19 +20,15 @@ from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import CHECKPOINTS, Change, Table
 from tidemark.errors import (
-    PlatformError,
     TableError,
-    TidemarkError,
     first_line,
-    refused_file,
-    shortage,
 )
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.commit_files import commit_files, properties_of
-from tidemark.store.lakehouse import Lakehouse, require_files
+from tidemark.store.lakehouse import Lakehouse, is_full, require_files
 from tidemark.store.measures import measured, size_in_log
 from tidemark.store.rewriting import UPSERT_FILE_BYTES, Rewritten, can_rewrite, rewrite
 
@@ -50,7 +46,6 @@ _WRITER = WriterProperties(
     compression="ZSTD", compression_level=1, statistics_truncate_length=STATISTICS_BYTES
 )
 _ATTEMPTS = 5
-_FULL = "No space left on device"
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class DeltaRsStore:
                 )
             self._add_columns(table)
         except (DeltaError, OSError) as error:
-            raise self._failure(table, "opened", error) from error
+            raise self._lakehouse.failure(table, "opened", error) from error
         if properties:
             self._retry(table, partial(_set_properties, properties))
 
@@ -158,7 +153,7 @@ class DeltaRsStore:
             known = {name: pc.field(name) if name in there else pc.scalar(None) for name in columns}
             rows = dataset.to_table(columns=known, filter=where)
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise self._failure(table, "read", error) from error
+            raise self._lakehouse.failure(table, "read", error) from error
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in columns]))
 
     def size(self, table: Table, version: int | None) -> tuple[float, float]:
@@ -166,7 +161,7 @@ class DeltaRsStore:
         try:
             rows, size = size_in_log(self._at(table, version))
         except (DeltaError, OSError) as error:
-            raise self._failure(table, "read", error) from error
+            raise self._lakehouse.failure(table, "read", error) from error
         return math.inf if rows is None else rows, size
 
     def _at(self, table: Table, version: int | None) -> DeltaTable:
@@ -179,7 +174,7 @@ class DeltaRsStore:
                 target = self._at(scan.table, scan.version)
                 results.append(measured(target, self._lakehouse.dataset(scan.table, target), scan))
             except (DeltaError, OSError, pa.ArrowException) as error:
-                raise self._failure(scan.table, "read", error) from error
+                raise self._lakehouse.failure(scan.table, "read", error) from error
         return results
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
@@ -222,7 +217,7 @@ class DeltaRsStore:
             file.write(rows.select(table.column_names).cast(table.arrow_schema))
             files = list(file.close())
         except OSError as error:
-            raise self._failure(table, "written", error) from error
+            raise self._lakehouse.failure(table, "written", error) from error
         self.append_files(table, files, commit)
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
@@ -288,7 +283,7 @@ class DeltaRsStore:
             return target
         except (TableNotFoundError, DeltaError, OSError) as error:
             self._open.pop(path, None)
-            raise self._failure(table, "read", error) from error
+            raise self._lakehouse.failure(table, "read", error) from error
 
     def _is_new(self, table: Table, commit: Commit) -> bool:
         return self._head(table, commit.writer).number < commit.number
@@ -329,8 +324,8 @@ class DeltaRsStore:
                 return
             except (DeltaError, OSError, pa.ArrowException) as error:
                 self._open.pop(self._lakehouse.path(table), None)
-                if not isinstance(error, CommitFailedError | FileExistsError) or _FULL in str(error):
-                    raise self._failure(table, "written", error) from error
+                if not isinstance(error, CommitFailedError | FileExistsError) or is_full(error):
+                    raise self._lakehouse.failure(table, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(
                         f"table {table.name}: commit failed {_ATTEMPTS} times: {first_line(error)}",
@@ -350,21 +345,6 @@ class DeltaRsStore:
         lacking = [field for field in wanted if field.name not in there]
         if lacking:
             target.alter.add_columns(lacking)
-
-    def _failure(self, table: Table, what: str, error: Exception) -> TidemarkError:
-        path = self._lakehouse.path(table)
-        problem = f"table {table.name} at {path} cannot be {what}: {first_line(error)}"
-        if lack := shortage(error, problem):
-            return lack
-        if "://" not in path and (refused := refused_file(error, problem)):
-            return refused
-        if _FULL in str(error):
-            return PlatformError(
-                f"the disk is full: table {table.name} at {path} cannot be {what}",
-                "Free space and start again: nothing is lost, the batch is run again.",
-            )
-        repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
-        return TableError(problem, f"{repair} docs/operations.md, 'A damaged table'.")
 
 
 def _set_properties(properties: Mapping[str, str], target: DeltaTable) -> None:

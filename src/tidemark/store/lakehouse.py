@@ -12,7 +12,15 @@ from pyarrow import fs
 
 from tidemark.contract.store import Capabilities, Files
 from tidemark.contract.table import Table
-from tidemark.errors import SettingError, TableError
+from tidemark.errors import (
+    PlatformError,
+    SettingError,
+    TableError,
+    TidemarkError,
+    first_line,
+    refused_file,
+    shortage,
+)
 from tidemark.local import durable
 from tidemark.settings import Settings, options_of
 from tidemark.store import directories, object_storage
@@ -21,6 +29,9 @@ from tidemark.store.register import FileRegister
 
 if TYPE_CHECKING:  # it imports pandas, which takes as long as the rest of a small command
     import pyarrow.dataset as ds
+
+
+_FULL = "No space left on device"
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,21 @@ class Lakehouse:
         """Whether the table has a log. Raises as `files`."""
         directory = self.files.system.get_file_info(self.log(table).directory)
         return bool(directory.type == fs.FileType.Directory)
+
+    def failure(self, table: Table | str, what: str, error: Exception) -> TidemarkError:
+        """The error for one of delta-rs or of the storage: the table cannot be `what`, for example "read"."""
+        name = table if isinstance(table, str) else table.name
+        problem = f"table {name} at {self.path(table)} cannot be {what}"
+        caused = f"{problem}: {first_line(error)}"
+        if lack := shortage(error, caused):
+            return lack
+        if is_full(error):
+            remedy = "Free space and start again: nothing is lost, what was interrupted is done again."
+            return PlatformError(f"the disk is full: {problem}", remedy)
+        if "://" not in self.root and (refused := refused_file(error, caused)):
+            return refused
+        repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
+        return TableError(caused, f"{repair} docs/operations.md, 'A damaged table'.")
 
     def layers(self) -> list[str]:
         """The directories of the tables' layers; others begin with an underscore. Raises as `files`."""
@@ -180,3 +206,8 @@ def require_repairable(lakehouse: Lakehouse) -> None:
             f"`repair` brings back what a power cut took from directories; {lakehouse.name} keeps what was committed",
             "See docs/operations.md, 'A damaged table'.",
         )
+
+
+def is_full(error: Exception) -> bool:
+    """Whether delta-rs, whose errors have no number, says that the disk is full."""
+    return _FULL in str(error)

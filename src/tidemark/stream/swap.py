@@ -24,7 +24,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from tidemark.contract.files import STATISTICS_BYTES
-from tidemark.errors import TableError
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
@@ -122,23 +121,21 @@ class Swap:
         return self.settings.home / "swap" / "journal.json"
 
     def _apply(self, step: Step, number: int) -> None:
-        """Applies a step. Retries on the newest version after a conflict, for example with upkeep."""
+        """Applies a step. Retries on the newest version after a conflict, for example with upkeep. Raises TableError,
+        and PlatformError where the machine is the cause."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 target = self.lakehouse.delta(step.table)
             except (DeltaError, OSError) as error:
-                raise TableError(
-                    f"table {step.table} at {self.lakehouse.path(step.table)} cannot be read: {error}",
-                    "See docs/operations.md, 'A damaged table'.",
-                ) from error
+                raise self.lakehouse.failure(step.table, "read", error) from error
             if _last(target) >= number:
                 return
             try:
                 self._commit(step, target, number)
                 return
-            except CommitFailedError:
-                if attempt == _ATTEMPTS:
-                    raise
+            except (DeltaError, OSError) as error:
+                if attempt == _ATTEMPTS or not isinstance(error, CommitFailedError):
+                    raise self.lakehouse.failure(step.table, "written", error) from error
 
     def _commit(self, step: Step, target: DeltaTable, number: int) -> None:
         properties = CommitProperties(app_transactions=[Transaction(WRITER, number)])
