@@ -43,6 +43,8 @@ READING = [
     "mcp",
     "export gold.traffic --to {home}-exported",
 ]
+# Root may read every file, unless it gives up its capabilities.
+WITHOUT_RIGHTS = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.getuid() == 0 else []
 # The rest needs a Kafka, a declared report, or no home, makes one in the cache, or runs until it is stopped.
 ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view", "send", "tail"}
 
@@ -95,6 +97,22 @@ def test_a_command_that_reads_works(home: Path, command: str) -> None:
     assert done.returncode == 0 and not done.stderr, done.stderr
     if command == "access key list":
         assert "reader" in done.stdout
+
+
+@pytest.mark.skipif(bool(WITHOUT_RIGHTS) and not shutil.which("setpriv"), reason="needs setpriv")
+@pytest.mark.parametrize(
+    "command", ["report countries", "maintain", "export gold.visitors_by_country --to {home}-out"]
+)
+def test_a_table_of_another_user_is_named_with_the_remedy(home: Path, tmp_path: Path, command: str) -> None:
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy)
+    for path in (copy / "tables" / "gold" / "visitors_by_country").rglob("*"):
+        if path.is_file():
+            path.chmod(0)
+    done = called([*WITHOUT_RIGHTS, *tidemark(copy, command)])
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.endswith("--home or TIDEMARK_HOME names it.\n"), done.stderr
+    assert "visitors_by_country" in done.stderr and "ermission denied" in done.stderr, done.stderr
 
 
 def test_a_view_says_that_its_cache_cannot_be_written(

@@ -93,10 +93,11 @@ def of_machine(error: BaseException) -> PlatformError | None:
     return PlatformError(f"{error.filename}: {error.strerror}", _WRITABLE)
 
 
-def refused_file(error: Exception, what: str) -> PlatformError | None:
-    """The error for a library's exception by which this process may not read or write a file of the home; `what` names
-    the file. None for any other exception."""
-    return PlatformError(what, _WRITABLE) if _NO_PERMISSION.search(str(error)) else None
+def refused_file(error: BaseException, problem: str) -> PlatformError | None:
+    """The error for a library's exception by which this process may not read or write a file of the home: `problem`
+    with that cause. None for any other exception."""
+    match = _NO_PERMISSION.search(str(error))
+    return PlatformError(f"{problem}: {match[0]}", _WRITABLE) if match else None
 
 
 def shortage(error: BaseException, what: str) -> PlatformError | None:

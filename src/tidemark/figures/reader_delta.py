@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemark.errors import first_line, shortage
+from tidemark.errors import first_line, refused_file, shortage
 from tidemark.figures.dialects import DataFusion
 from tidemark.figures.query import Query
 from tidemark.figures.reader import (
@@ -227,4 +227,6 @@ def _unreadable(table: str, error: BaseException) -> ReadError:
     reason = first_line(error)[:300].rstrip(".")
     if lack := shortage(error, f"{table} cannot be read: {reason}"):
         return ShortageError(lack.problem, lack.remedy)
+    if refused := refused_file(error, f"{table} cannot be read"):
+        return ReadError(refused.problem, refused.remedy)
     return unreadable(table, reason, "If this lasts, stop the pipeline and run `tidemark repair`.")

@@ -115,7 +115,7 @@ class Lakehouse:
         if is_full(error):
             remedy = "Free space and start again: nothing is lost, what was interrupted is done again."
             return PlatformError(f"the disk is full: {problem}", remedy)
-        if "://" not in self.root and (refused := refused_file(error, caused)):
+        if "://" not in self.root and (refused := refused_file(error, problem)):
             return refused
         repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
         return TableError(caused, f"{repair} docs/operations.md, 'A damaged table'.")
