@@ -93,6 +93,14 @@ def of_machine(error: BaseException) -> PlatformError | None:
     return PlatformError(f"{error.filename}: {error.strerror}", _WRITABLE)
 
 
+def conflict(table: str, attempts: int, error: BaseException) -> TableError:
+    """The error for commits to a table that others prevented each time."""
+    return TableError(
+        f"table {table}: commit failed {attempts} times: {first_line(error)}",
+        "Is another pipeline writing to the same tables?",
+    )
+
+
 def refused_file(error: BaseException, problem: str) -> PlatformError | None:
     """The error for a library's exception by which this process may not read or write a file of the home: `problem`
     with that cause. None for any other exception."""

@@ -24,9 +24,9 @@ def today() -> datetime:
 def add_batches(home: Pipeline, flow: str, days: range) -> None:
     """A batch every quarter of an hour of each day, counted back from today. Every seventh one has no line, every fifth
     one rejects a line, every eleventh one nothing else."""
-    accounts = []
+    accounts, midnight = [], today()
     for batch in range(PER_DAY * len(days)):
-        at = today() - timedelta(days=days[batch // PER_DAY]) + timedelta(minutes=15 * (batch % PER_DAY))
+        at = midnight - timedelta(days=days[batch // PER_DAY]) + timedelta(minutes=15 * (batch % PER_DAY))
         rejected = int(batch % 5 == 0 or batch % 11 == 0)
         accepted = 0 if batch % 7 == 0 or batch % 11 == 0 else batch
         counts = {

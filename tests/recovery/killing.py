@@ -146,7 +146,7 @@ def java_of(pid: int) -> int:
     """The Java process of a pipeline; 0 if it has none."""
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(pid).children():
-            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            with suppress(psutil.NoSuchProcess):
                 if "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
                     return child.pid
     return 0

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
-from tidemark.errors import TableError, first_line
+from tidemark.errors import TableError, conflict, first_line
 from tidemark.figures.dialects import SparkSql
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
@@ -279,10 +279,7 @@ class SparkStore:
                 return
             except DeltaConcurrentModificationException as error:
                 if attempt == _ATTEMPTS:
-                    raise TableError(
-                        f"table {name}: commit failed {_ATTEMPTS} times: {first_line(error)}",
-                        "Is another pipeline writing to the same tables?",
-                    ) from error
+                    raise conflict(name, _ATTEMPTS, error) from error
 
     def _done(self, table: Table, commit: Commit) -> None:
         for writer, number in ((commit.writer, commit.number), *commit.also):

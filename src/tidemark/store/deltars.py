@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidemark.contract.files import STATISTICS_BYTES, TableFile
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import CHECKPOINTS, Change, Table
-from tidemark.errors import (
-    TableError,
-    first_line,
-)
+from tidemark.errors import TableError, conflict
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.commit_files import commit_files, properties_of
-from tidemark.store.lakehouse import Lakehouse, is_full, require_files
+from tidemark.store.lakehouse import Lakehouse, is_conflict, require_files
 from tidemark.store.measures import measured, size_in_log
 from tidemark.store.rewriting import UPSERT_FILE_BYTES, Rewritten, can_rewrite, rewrite
 
@@ -324,13 +321,10 @@ class DeltaRsStore:
                 return
             except (DeltaError, OSError, pa.ArrowException) as error:
                 self._open.pop(self._lakehouse.path(table), None)
-                if not isinstance(error, CommitFailedError | FileExistsError) or is_full(error):
+                if not is_conflict(error):
                     raise self._lakehouse.failure(table, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
-                    raise TableError(
-                        f"table {table.name}: commit failed {_ATTEMPTS} times: {first_line(error)}",
-                        "Is another pipeline writing to the same tables?",
-                    ) from error
+                    raise conflict(table.name, _ATTEMPTS, error) from error
 
     def _add_columns(self, table: Table) -> None:
         target = self.newest(table)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 from pyarrow import fs
 
 from tidemark.contract.store import Capabilities, Files
@@ -30,7 +31,7 @@ from tidemark.store.register import FileRegister
 if TYPE_CHECKING:  # it imports pandas, which takes as long as the rest of a small command
     import pyarrow.dataset as ds
 
-
+# delta-rs' errors have no number.
 _FULL = "No space left on device"
 
 
@@ -112,7 +113,7 @@ class Lakehouse:
         caused = f"{problem}: {first_line(error)}"
         if lack := shortage(error, caused):
             return lack
-        if is_full(error):
+        if _FULL in str(error):
             remedy = "Free space and start again: nothing is lost, what was interrupted is done again."
             return PlatformError(f"the disk is full: {problem}", remedy)
         if "://" not in self.root and (refused := refused_file(error, problem)):
@@ -208,6 +209,6 @@ def require_repairable(lakehouse: Lakehouse) -> None:
         )
 
 
-def is_full(error: Exception) -> bool:
-    """Whether delta-rs, whose errors have no number, says that the disk is full."""
-    return _FULL in str(error)
+def is_conflict(error: Exception) -> bool:
+    """Whether another commit came first, so that the next attempt may succeed. A full disk fails a commit, too."""
+    return isinstance(error, CommitFailedError | FileExistsError) and _FULL not in str(error)

@@ -20,15 +20,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from tidemark.contract.files import STATISTICS_BYTES
+from tidemark.errors import conflict
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
-from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lakehouse import Lakehouse, is_conflict
 from tidemark.stream.crash import crash_point
 from tidemark.stream.table_state import TableState, record_states
 
@@ -134,8 +135,10 @@ class Swap:
                 self._commit(step, target, number)
                 return
             except (DeltaError, OSError) as error:
-                if attempt == _ATTEMPTS or not isinstance(error, CommitFailedError):
+                if not is_conflict(error):
                     raise self.lakehouse.failure(step.table, "written", error) from error
+                if attempt == _ATTEMPTS:
+                    raise conflict(step.table, _ATTEMPTS, error) from error
 
     def _commit(self, step: Step, target: DeltaTable, number: int) -> None:
         properties = CommitProperties(app_transactions=[Transaction(WRITER, number)])
