@@ -400,6 +400,51 @@ def test_durations_of_azures_gateways_are_in_two_units(
 
 
 @pytest.mark.parametrize(
+    "keys, differs",
+    [
+        (  # standard logs of CloudFront in their second version
+            {"date": "2026-11-21", "time": "10:00:00", "x-edge-location": "FRA50-C1", "sc-bytes": "512",
+             "c-ip": "203.0.113.7", "cs-method": "GET", "cs(Host)": "d1.cloudfront.net", "cs-uri-stem": "/docs/",
+             "cs-uri-query": "page=2", "sc-status": "200", "cs(Referer)": "-", "cs(User-Agent)": "curl/8.5.0%20(test)",
+             "cs-protocol-version": "HTTP/2.0", "time-taken": "0.217", "x-host-header": "www.example.org"},
+            {"protocol": "HTTP/2.0", "user_agent": "curl/8.5.0 (test)", "duration_us": 217_000,
+             "host": "www.example.org"},
+        ),
+        (  # IIS, by a shipper that keeps the names of the columns
+            {"date": "2026-11-21", "time": "10:00:00", "s-ip": "10.0.0.4", "cs-method": "GET", "cs-uri-stem": "/docs/",
+             "cs-uri-query": "page=2", "c-ip": "203.0.113.7", "cs(User-Agent)": "curl/8.5.0+(test)", "sc-status": 200,
+             "sc-bytes": 512, "time-taken": 217},
+            {"user_agent": "curl/8.5.0 (test)", "duration_us": 217_000},
+        ),
+        (  # a date and a time of day with a zone
+            {"date": "21/Nov/2026", "time": "11:00:00 +0100", "ip": "203.0.113.7", "request": "GET /docs/?page=2",
+             "status": 200, "bytes": 512, "time_taken": 12.5},
+            {"duration_us": 12_500},
+        ),
+        (  # the example in the documentation of Amazon API Gateway
+            {"requestId": "c6af9ac6", "ip": "203.0.113.7", "caller": "-", "user": "-", "httpMethod": "GET",
+             "requestTime": "21/Nov/2026:10:00:00 +0000", "resourcePath": "/docs/?page=2", "status": "200",
+             "protocol": "HTTP/1.1", "responseLength": "512"},
+            {"protocol": "HTTP/1.1"},
+        ),
+        (  # log drains of Vercel
+            {"id": "1", "host": "www.example.org", "timestamp": 1795255200000, "proxy": {
+             "timestamp": 1795255200000, "method": "GET", "host": "www.example.org", "path": "/docs/?page=2",
+             "userAgent": ["curl/8.5.0"], "referer": "https://example.org/a", "statusCode": 200,
+             "clientIp": "203.0.113.7"}, "statusCode": 200},
+            {"bytes": 0, "user_agent": "curl/8.5.0", "referrer": "https://example.org/a", "host": "www.example.org"},
+        ),
+    ],
+)  # fmt: skip
+def test_json_with_the_names_of_other_systems(keys: dict[str, Any], differs: dict[str, Any]) -> None:
+    usual = {"client_ip": "203.0.113.7", "event_time": TIME, "method": "GET", "path": "/docs/", "query": "page=2",
+             "status": 200, "bytes": 512}  # fmt: skip
+    [row] = read([json.dumps(keys)])
+    assert row is not None
+    assert {name: row[name] for name in usual | differs} == usual | differs
+
+
+@pytest.mark.parametrize(
     "line, message",
     [
         (  # DataDog/integrations-core (BSD-3-Clause, `nginx/assets/logs`), whose documentation recommends it

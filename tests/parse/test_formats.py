@@ -172,6 +172,8 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "empty request": (combined(request=""), NOT_HTTP),
     "HTTP/0.9": (combined(request="GET /"), {"path": "/", "query": None, "protocol": None}),
     "HTTP/0.9 with spaces": (combined(request="GET /a b?c d"), {"path": "/a b", "query": "c d", "protocol": None}),
+    "the number of a protocol": (combined(request="GET /a 2"), {"path": "/a", "query": None, "protocol": "HTTP/2"}),
+    "the number of the first protocol": (combined(request="GET /a?b 1.1"), {"path": "/a", "query": "b"}),
     "a protocol that is cut": (combined(request="GET /a HTTP/1."), {"path": "/a", "query": None, "protocol": None}),
     "another protocol": (combined(request="OPTIONS / RTSP/1.0"), NOT_HTTP),
     "a method alone": (combined(request="GET"), NOT_HTTP),
@@ -554,7 +556,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
         return None
     number = re.fullmatch("([0-9]+)(?:[.]0*)?", size)
     http = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (\S.*) (HTTP/\d(?:\.\d)?)", request, re.DOTALL | re.ASCII)
-    method, target, protocol = http.groups() if http else (*_unversioned(request), None)
+    method, target, protocol = http.groups() if http else _unversioned(request)
     path, _, query = _unescaped(target).partition("?") if target else (None, "", None)
     return {
         "host": _unescaped(host).lower() if host is not None else None,
@@ -572,14 +574,19 @@ def reference(value: bytes) -> dict[str, Any] | None:
     }
 
 
-def _unversioned(request: str) -> tuple[str | None, str | None]:
-    """Method and target of a request without a whole version."""
+def _unversioned(request: str) -> tuple[str | None, str | None, str | None]:
+    """Method, target and protocol of a request without a whole version."""
     match = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (.*)", request, re.DOTALL)
     if not match or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?\Z", request):
-        return None, None
-    target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", match[2])
-    begun = target == "*" or target.startswith("/") or re.match(r"[a-z][a-z0-9+.-]*://", target)
-    return (match[1], target) if begun else (None, None)
+        return None, None, None
+    target, number = match[2], re.search(r" (1\.0|1\.1|2|3)\Z", match[2])
+    if number:
+        target = target[: number.start()]
+    else:
+        target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", target)
+    if target == "*" or target.startswith("/") or re.match(r"[a-z][a-z0-9+.-]*://", target):
+        return match[1], target, f"HTTP/{number[1]}" if number else None
+    return None, None, None
 
 
 def _address(text: str) -> str | None:

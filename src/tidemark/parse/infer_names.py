@@ -71,8 +71,8 @@ def _known() -> Mapping[str, Mapping[str, int]]:
     fields: dict[str, dict[str, int]] = {}
     for names in (KEYS, _FURTHER):
         for field, each in names.items():
-            field = "duration" if field.startswith("duration_") else field
-            if field == "milliseconds":
+            field = "duration" if field.startswith("duration_") or field == "taken" else field
+            if field in ("milliseconds", "w3c"):
                 continue
             for name in each:
                 ranks = fields.setdefault(_plain(name), {})

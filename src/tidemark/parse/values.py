@@ -33,10 +33,11 @@ _METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"]
 _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
-# A request without a version: a path, an address or *, after which the log may have cut the protocol.
+# A request without a version: a path, an address or *, after which the log may have cut the protocol, or written only
+# its number, as Hypercorn does.
 _UNVERSIONED = (
     r"^(?P<method>[A-Z][A-Z_-]{1,31}) (?P<target>\*|(?:/|[a-z][a-z0-9+.-]*://).*?)"
-    r"(?: H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?)?$"
+    r"(?: (?:H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?|(?P<version>1\.[01]|[23])))?$"
 )
 _OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
 # A number with more digits exceeds every allowed size.
@@ -147,8 +148,8 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     """Whether a request is one of HTTP, and its method, target and protocol; NULL for others, such as the bytes of a
     TLS handshake, `-` or an empty text.
 
-    It is `METHOD target HTTP/n`, where the target may have blanks; or `METHOD target`, as of HTTP/0.9, and where a log
-    cuts the request.
+    It is `METHOD target HTTP/n`, where the target may have blanks; or `METHOD target n`; or `METHOD target`, as of
+    HTTP/0.9, and where a log cuts the request.
     """
     first = Parts.of(request, " ", 1)
     second = Parts.of(first.at(1), " ", 1, last=True)
@@ -172,6 +173,9 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
         parts = pc.extract_regex(some.filter(pa.array(unversioned)), _UNVERSIONED)
         method = pc.replace_with_mask(method, pa.array(mask), pc.struct_field(parts, "method"))
         target = pc.replace_with_mask(target, pa.array(mask), pc.struct_field(parts, "target"))
+        protocol = pc.replace_with_mask(
+            protocol, pa.array(mask), protocol_of(pc.struct_field(parts, "version"))
+        )
         http = http | mask
     return http, method, target, protocol
 

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse.formats.caddy_json import NO_ERRORS
 from tidemark.parse.objects import JsonFormat, spellings
+from tidemark.parse.values import each_distinct
+from tidemark.parse.w3c import decoded
 
 # Names within names have dots in between. Other names are known in every usual spelling: `remote_addr` stands for
 # `remoteAddr`, `RemoteAddr`, `remote-addr` and so on, too.
@@ -17,28 +19,32 @@ _NAMES = {
         remote_host x_real_ip cf_connecting_ip downstream_remote_address downstream_remote client.ip client.address
         source.ip source.address network.client.ip network.client_ip http.client_ip identity_source_ip
         identity_sourceIp identity.sourceIp request.remote_ip request.client_ip req.remoteAddress src_ip source_ip
-        client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip
+        client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip proxy.clientIp
     """,
     "remote_user": "remote_user auth_user user.name username user_name user user_id userid",
     "time": """
         time_iso8601 time_local @timestamp timestamp start_time date_time datetime time_utc time_stamp
         request_time_epoch event_time log_time local_time started_at start_utc msec time ts date when _time start
+        request_time
     """,
+    "date": "date",
+    "clock": "time",
     "request": "request request_line http_request first_line",
     "method": """
         request_method http_method http.request.method http.method request.method req.method method verb cs_method
+        proxy.method
     """,
     "target": """
         request_uri request_url original_uri original_url url.original http.url_details.path http.url http.target
         request.uri request.url req.url url request_path uri uri_path url_path url.path http.path http_path path
-        resource_path endpoint target cs_uri_stem x_envoy_origin_path x_envoy_original_path
+        resource_path endpoint target cs_uri_stem x_envoy_origin_path x_envoy_original_path proxy.path
     """,
     "query": """
         query_string request_query url.query http.query args query querystring request_args uri_query cs_uri_query
     """,
     "protocol": """
         server_protocol request_protocol http_protocol http_version http.version http.flavor request_proto protocol
-        proto request.protocol
+        proto request.protocol cs_protocol_version cs_version
     """,
     "status": """
         status status_code http_status http_status_code response_status response_code http.response.status_code
@@ -53,16 +59,16 @@ _NAMES = {
     """,
     "referrer": """
         http_referer http_referrer referer referrer request_referer http.request.referrer http.referer
-        request.headers.referer req.headers.referer headers.referer header_referer cs_referer
+        request.headers.referer req.headers.referer headers.referer header_referer cs_referer cs(Referer) proxy.referer
     """,
     "user_agent": """
         http_user_agent user_agent.original user_agent useragent request_user_agent http.useragent http.user_agent
         request.headers.user-agent req.headers.user-agent headers.user-agent identity_userAgent identity.userAgent
-        header_user_agent agent browser ua cs_user_agent
+        header_user_agent agent browser ua cs_user_agent cs(User-Agent) proxy.userAgent
     """,
     "host": """
         http_host vhost virtual_host authority :authority request_host url.domain http.host request.host domain_name
-        domain server_name servername site_name host_header host hostname
+        x_host_header domain server_name servername site_name host_header cs_host cs(Host) host hostname
     """,
     "duration_s": """
         request_time request_time_s request_time_sec request_duration_seconds duration_seconds duration_s duration_sec
@@ -71,7 +77,7 @@ _NAMES = {
     """,
     "duration_ms": """
         request_time_ms duration_ms response_time_ms latency_ms elapsed_ms time_ms time_taken_ms took_ms
-        request_duration_ms response_latency durationmillis duration_millis time_taken latencies.request
+        request_duration_ms response_latency durationmillis duration_millis latencies.request
     """,
     "duration_us": """
         duration_us request_time_us response_time_us time_us elapsed_us microseconds duration_micros duration_usec
@@ -79,10 +85,12 @@ _NAMES = {
     """,
     "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns",
     "duration": "duration latency elapsed took request_duration",
+    "taken": "time_taken",
     "milliseconds": "response_flags upstream_cluster controller",
+    "w3c": "cs_uri_stem",
     "edge_country": """
         geoip_country_code geoip2_country_code geoip2_data_country_code country_code geo_country_code http_cf_ipcountry
-        cf_ipcountry geoip.country_code geo.country_iso_code country
+        cf_ipcountry geoip.country_code geo.country_iso_code country c_country
     """,
     "forwarded": """
         http_x_forwarded_for x_forwarded_for xforwardedfor forwarded_for http.x_forwarded_for headers.x-forwarded-for
@@ -90,17 +98,41 @@ _NAMES = {
     """,
 }
 KEYS = {field: tuple(spellings(names.split())) for field, names in _NAMES.items()}
+_CLOCK = r"^\d{1,2}:\d\d:\d\d"
 
 
 def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     """A duration without a unit in its name is in milliseconds in the JSON of Envoy and Rails, and otherwise in seconds
-    if it has decimals, or in the unit that it names. Others could be in any unit, and are left out."""
+    if it has decimals, or in the unit that it names. Others could be in any unit, and are left out. A time of day
+    belongs to the date beside it. Columns of the W3C's format are as in logs of that format."""
+    w3c, agent = flags_of(pc.is_valid(texts["w3c"])), texts["user_agent"]
+    if w3c.any():
+        agent = where(~w3c, agent, each_distinct(where(w3c, agent, None), decoded))
+    decimal = flags_of(pc.match_substring(texts["taken"], "."))
     milli = flags_of(pc.is_valid(texts["milliseconds"]))
     seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
     return texts | {
-        "duration_s": pc.coalesce(texts["duration_s"], where(seconds, texts["duration"], None)),
-        "duration_ms": pc.coalesce(texts["duration_ms"], where(milli, texts["duration"], None)),
+        "time": _time(texts["time"], texts["date"], texts["clock"], w3c),
+        "user_agent": agent,
+        "duration_s": pc.coalesce(
+            texts["duration_s"],
+            where(seconds, texts["duration"], None),
+            where(w3c & decimal, texts["taken"], None),
+        ),
+        "duration_ms": pc.coalesce(
+            texts["duration_ms"],
+            where(milli, texts["duration"], None),
+            where(~w3c | ~decimal, texts["taken"], None),
+        ),
     }
+
+
+def _time(time: pa.Array, date: pa.Array, clock: pa.Array, w3c: Flags) -> pa.Array:
+    parted = flags_of(pc.match_substring_regex(clock, _CLOCK)) & flags_of(pc.is_valid(date))
+    if not parted.any():
+        return time
+    joined = pc.binary_join_element_wise(date, clock, " ")
+    return where(~parted, time, where(~w3c, joined, pc.binary_join_element_wise(joined, "Z", "")))
 
 
 FORMAT = JsonFormat(
