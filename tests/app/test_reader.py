@@ -8,6 +8,7 @@ bound here, because Delta's parser loses them on Spark 4.2. The connection is te
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -340,6 +341,37 @@ def test_a_table_that_is_replaced_while_it_is_read_is_read_again(tmp_path: Path)
     reader = Slow(tmp_path)
     assert list(reader.arrow(query("silver/sessions", ["session_id"]))["session_id"].to_pylist()) == ["s9"]
     assert reader.opened == 2
+
+
+@pytest.mark.parametrize("ask", ["arrow", "version", "files", "contract"])
+def test_a_table_that_is_made_anew_while_it_is_read_is_read_again(tmp_path: Path, ask: str) -> None:
+    """As by a rebuild, which puts a table with a log of its own in the place of the one before."""
+    for _ in range(3):
+        sessions(tmp_path)
+
+    class Slow(DeltaReader):
+        opened = 0
+
+        def _latest(self, table: str) -> DeltaTable:
+            handle = super()._latest(table)
+            self.opened += 1
+            if self.opened == 1:
+                (tmp_path / "tables").rename(tmp_path / "before")
+                tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])])
+                shutil.rmtree(tmp_path / "before")
+            return handle
+
+    reader = Slow(tmp_path)
+    if ask == "arrow":
+        assert reader.arrow(query("silver/sessions", ["session_id"]))["session_id"].to_pylist() == ["s9"]
+    elif ask == "version":
+        assert reader.version("silver/sessions").number == 1
+    elif ask == "files":
+        reader.files("silver/sessions", "start_time")
+    else:
+        reader.contract("silver/sessions")
+    assert reader.version("silver/sessions").number == 1
+    assert len(reader.files("silver/sessions", "start_time") or []) == 1
 
 
 def test_a_corrupt_table_is_a_read_error_and_works_again_once_repaired(tmp_path: Path) -> None:

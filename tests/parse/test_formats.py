@@ -85,6 +85,18 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "user with quotes": (combined(r"203.0.113.7 - a\"b\\"), {"remote_user": 'a"b\\'}),
     "ident": (combined("203.0.113.7 ident alice"), {"remote_user": "alice"}),
     "address in place of the ident": (combined("203.0.113.7 198.51.100.1 alice"), {"remote_user": "alice"}),
+    "host in place of the ident": (
+        combined("203.0.113.7 Www.Example.org:443 alice"), {"host": "www.example.org", "remote_user": "alice"}
+    ),
+    "host behind an address": (combined("2001:db8::1 www.example.org - -"),
+                               {"client_ip": "2001:db8::1", "host": "www.example.org"}),
+    "host behind an address, and a user": (combined("203.0.113.7 www.example.org - Mary Ann"),
+                                           {"host": "www.example.org", "remote_user": "Mary Ann"}),
+    "no host in front": (combined("- 203.0.113.7 - -"), {}),
+    "host in quotes in front of the request": (
+        combined().replace('"GET', '"www.example.org" "GET'), {"host": "www.example.org"}
+    ),
+    "no host in quotes in front of the request": (combined().replace('"GET', '"-" "GET'), {}),
     "identifier of the request in front of no user": (combined("203.0.113.7 - 4f3c29 -"), {}),
     "the same after a host": (combined("www.example.com 203.0.113.7 - 4f3c29 -"), {"host": "www.example.com"}),
     "empty user": (combined("203.0.113.7 - "), {}),
@@ -522,8 +534,12 @@ def reference(value: bytes) -> dict[str, Any] | None:
     words = head.split(" ")
     # A host stands in front where the second of four words looks like an address, a valid one or not, or where the
     # last two are the dashes of ident and user.
+    numeric = r"[0-9]+([.][0-9]+){3}|[0-9A-Fa-f.]*(:[0-9A-Fa-f.]*){2,}"
+    domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9_-]*)(?::[0-9]+)?"
+    behind = len(words) > 2 and re.fullmatch(numeric, words[0]) and re.fullmatch(domain, words[1])
     named = (
         len(words) > 3
+        and not behind
         and words[1] not in ("", "-")
         and "," not in words[0]
         and (re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1]) or words[2:] == ["-", "-"])
@@ -540,15 +556,18 @@ def reference(value: bytes) -> dict[str, Any] | None:
         if dated or level or re.search(r"[] =<>/[(){}|@,;]", _unescaped(host)):
             return None
     user = " ".join(words[2:]).strip(" ")
+    if behind:
+        host, user = behind[1], user.removeprefix("- ")
     if user.endswith(" -"):  # another field, and no user
         if host is None and words[1].endswith(","):
             return None
         user = ""
-    if host is None:
-        behind = line[result.end(4 if agent is None else 6) + 1 :].split(" ")
+    if host in (None, "-", ""):
+        host = None
+        after = line[result.end(4 if agent is None else 6) + 1 :].split(" ")
         domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::[0-9]+)?"
         name = rf'(?:(?:host|http_host|server_name|vhost)[=:])?"?{domain}"?'
-        host = next((match[1] for word in behind if (match := re.fullmatch(name, word))), None)
+        host = next((match[1] for word in after if (match := re.fullmatch(name, word))), None)
     event_time = _reference_time(time)
     if event_time is None or event_time > ARRIVAL + timedelta(days=1):
         return None

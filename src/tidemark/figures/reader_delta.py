@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tidemark.errors import first_line, refused_file, shortage
 from tidemark.figures.dialects import DataFusion
@@ -29,6 +29,8 @@ from tidemark.figures.scan import scan, suits
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+
+T = TypeVar("T")
 
 
 class DeltaReader:
@@ -52,19 +54,26 @@ class DeltaReader:
         self._lock = threading.Lock()
 
     def version(self, table: str) -> Version | None:
+        try:
+            return _again(lambda: self._version(table))
+        except MissingTableError:
+            return None
+
+    def _version(self, table: str) -> Version:
         with self._table_lock(table):
-            try:
-                handle = self._latest(table)
-            except MissingTableError:
-                return None
+            handle = self._latest(table)
             known = self._versions.get(table)
             number = handle.version()
             if known is None or known.number != number:
-                known = Version(number, _committed_at(handle))
+                with self._forgetting([table]):
+                    known = Version(number, _committed_at(handle))
                 self._versions[table] = known
             return known
 
     def contract(self, table: str) -> Contract:
+        return _again(lambda: self._contract(table))
+
+    def _contract(self, table: str) -> Contract:
         with self._table_lock(table):
             handle = self._latest(table)
             configuration = handle.metadata().configuration
@@ -72,6 +81,9 @@ class DeltaReader:
         return Contract(properties_of(configuration), columns)
 
     def files(self, table: str, time: str) -> Files | None:
+        return _again(lambda: self._files_of(table, time))
+
+    def _files_of(self, table: str, time: str) -> Files | None:
         with self._table_lock(table):
             handle = self._latest(table)
             known = self._files.get((table, time))
@@ -82,13 +94,7 @@ class DeltaReader:
             return known[2]
 
     def arrow(self, q: Query) -> pa.Table:
-        try:
-            return self._arrow(q)
-        except (MissingTableError, ShortageError):
-            raise
-        except ReadError:
-            # A rebuild, a restore or `forget` may have replaced the files that were read: the next reading opens them.
-            return self._arrow(q)
+        return _again(lambda: self._arrow(q))
 
     def _arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
@@ -186,6 +192,17 @@ class DeltaReader:
     def _table_lock(self, table: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(table, threading.Lock())
+
+
+def _again(read: Callable[[], T]) -> T:
+    """Reads once more what could not be read: a rebuild, a restore or `forget` may have replaced the table's files
+    meanwhile, and the next reading opens the new ones."""
+    try:
+        return read()
+    except (MissingTableError, ShortageError):
+        raise
+    except ReadError:
+        return read()
 
 
 def _source(table: str) -> str:

@@ -59,6 +59,9 @@ _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
 # Enough to tell an address of IPv6 from a time. A dash is in place of an address that is not kept.
 _IPV6 = r"::|(?:[^:]*:){7}|^-$"
+# A name of a host where the ident stands, as lighttpd writes it, or between the address and the ident.
+_NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
+_DOMAIN = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
 _NO_HOST = r"[] =<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$"
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
@@ -91,7 +94,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         parts.at(0), " [", 1, last=True
     )  # the last one, because a user name may contain brackets
     words = Parts.of(where(before.count == 2, before.at(0), ""), " ", 2)
-    vhost = _has_host(words, named)
+    vhost, second = _has_host(words, named)
     # After a leading host, the third word is followed by another.
     rest = Parts.of(where(vhost, words.at(2), None), " ", 1)
     if vhost.any():  # otherwise an address is in place of the ident
@@ -104,6 +107,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         numbers |= (result.count == 3) & ((parts.count == 3) | duration)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
+    if second.any():  # the ident may stand behind the host
+        user = where(~second, user, pc.replace_substring_regex(user, "^- ", ""))
     if (more_words := flags_of(pc.ends_with(user, " -"))).any():  # another field, and no user
         user = where(~more_words, user, None)
         sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
@@ -112,7 +117,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
 
     _, method, target, protocol = request_of(where(sound, parts.at(1), None))
     path, query = path_and_query(lines.restored(target))
-    host = pc.replace_substring_regex(where(sound & vhost, words.at(0), None), r":\d*$", "")
+    host = where(second, words.at(1), where(vhost, words.at(0), None))
+    host = present(pc.replace_substring_regex(where(sound, host, None), r":\d*$", ""))
     complete = sound & (parts.count > 3)
     # With `tail`, lines of seven parts have words after the last quote.
     more = _trailing(parts, result, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
@@ -189,6 +195,7 @@ _LOOSE_CLIENT = (
     rf'^(?:(?P<host>[^ ",]*[^ ",:0-9a-f][^ ",]*) (?:- )?)?"?(?P<client_ip>{_LISTED})"?'
     r"(?: +(?P<ident>[^ ]+))?(?: +(?P<user>[^ ].*))?$"
 )
+_HOSTED = r'^(?P<host>-|[\w.\[\]-]+(?::\d+)?)" +"(?P<request>[A-Z]+ .*)$'
 
 
 def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
@@ -216,14 +223,21 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     # Apache writes an empty name of a user in quotes.
     before = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts.pop("before")), ' ""$', " -")
     client = pc.extract_regex(before, _LOOSE_CLIENT)
+    # A host in quotes may stand in front of the request.
+    hosted = pc.extract_regex(texts["request"], _HOSTED)
+    texts["request"] = pc.coalesce(pc.struct_field(hosted, "request"), texts["request"])
     first = pc.replace_substring_regex(before, "[ ].*$", "")
     tail = pc.binary_join_element_wise(
         pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
     )
     more = _trailing_fields(tail, tail)
     ident = pc.struct_field(client, "ident")
-    named = flags_of(pc.match_substring_regex(ident, r"^(?:[\w-]+\.)+[A-Za-z][\w-]*$"))
-    host = pc.coalesce(present(pc.struct_field(client, "host")), where(named, ident, None))
+    named = flags_of(pc.match_substring_regex(ident, _DOMAIN))
+    host = pc.coalesce(
+        present(pc.struct_field(client, "host")),
+        where(named, ident, None),
+        present(pc.struct_field(hosted, "host")),
+    )
     texts |= {
         "client_ip": pc.coalesce(pc.struct_field(client, "client_ip"), first),
         "remote_user": pc.struct_field(client, "user"),
@@ -269,16 +283,20 @@ def _is_no_host(host: pa.Array) -> Flags:
     return flags_of(pa.array(no_host).take(encoded.indices))
 
 
-def _has_host(words: Parts, named: pa.Array) -> Flags:
+def _has_host(words: Parts, named: pa.Array) -> tuple[Flags, Flags]:
     """Whether a line starts with a virtual host: by its named format, else if the second word is an address, or if
-    four words end with the two dashes of ident and user."""
-    second = words.at(1)
+    four words end with the two dashes of ident and user. And whether the second word is the host, behind an address."""
+    first, second = words.at(0), words.at(1)
+    unnamed = flags_of(pc.is_null(named))
     given = ~flags_of(pc.is_in(second, _NO_IDENT))
     looks_so = given & flags_of(pc.match_substring_regex(second, _ADDRESS))
+    behind = np.zeros(len(given), bool)
     if given.any():
+        behind = given & unnamed & flags_of(pc.match_substring_regex(second, _DOMAIN))
+        behind &= flags_of(pc.match_substring_regex(first, _NUMERIC))
         looks_so |= given & flags_of(pc.equal(words.at(2), "- -"))
-        looks_so &= ~flags_of(pc.match_substring(words.at(0), ","))
-    return np.where(flags_of(pc.is_null(named)), looks_so, flags_of(pc.equal(named, "vhost_combined")))
+        looks_so &= ~flags_of(pc.match_substring(first, ",")) & ~behind
+    return np.where(unnamed, looks_so, flags_of(pc.equal(named, "vhost_combined"))), behind
 
 
 def _quoted(parts: Parts, named: pa.Array) -> Flags:
