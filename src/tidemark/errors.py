@@ -10,7 +10,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 # Numbers of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 # How libraries say that the system gave them no memory, no thread or no file, in errors of classes of their own.
-_NO_MEMORY = re.compile(r"(?i)cannot allocate memory|out of memory|failed to map segment")
+_NO_MEMORY = re.compile(
+    r"(?i)cannot allocate memory|(out of|not enough) memory|failed to (map segment|allocate)|bad_alloc"
+    r"|null pointer when creating"
+)
 _NO_THREAD = re.compile(r"(?i)(can't (start|spawn)|failed to launch)[a-z ]* thread")
 _NO_FILE = re.compile(r"(?i)too many open files")
 _NO_PERMISSION = re.compile(r"(?i)permission denied|operation not permitted|read-only file system")
