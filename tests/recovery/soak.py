@@ -8,6 +8,7 @@ there, so the other seeds play theirs on homes of log files, which share most of
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -101,6 +102,7 @@ def _play(
     try:
         if on_pipeline:
             counts = on_pipeline(seed, directory)
+            gc.collect()  # clients of Kafka, which would look for the brokers of all scenarios
         else:
             done = play_on_files(seed, options.actions, directory, _speaker(options), homes=_HOMES)
             counts = {"actions on files": done.total()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -20,6 +21,7 @@ from tidemark.local.process import wait_until
 from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.stream import lock
+from tidemark.stream.lag import TopicLag
 
 
 @pytest.mark.timeout(90)
@@ -60,3 +62,14 @@ def test_a_batch_that_comes_to_the_lock_meanwhile_does_not_hold_up_the_end(
     assert stopped.is_set()
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
+
+
+def test_a_pipeline_that_ended_leaves_no_client_of_kafka_behind(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    produce(settings, traffic(seed=72, lines=100))
+    run_here(spark, settings)
+    gc.collect()
+    left = [each for each in gc.get_objects() if isinstance(each, TopicLag)]
+    assert settings.kafka not in [each._settings for each in left]

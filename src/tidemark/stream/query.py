@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -128,7 +129,7 @@ class Runner:
         if wanted.write is None:
             writer = writer.format("kafka").options(**kafka.spark_options(self._home.settings.kafka))
         else:
-            writer = writer.foreachBatch(self._batch)
+            writer = writer.foreachBatch(_weakly(self._batch))
         with _shuffled_in(self._home.spark, wanted.state_partitions):
             self.query = writer.start()
         self._started = True
@@ -212,6 +213,20 @@ class Runner:
         if self.definition.size:
             self.definition.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
         self._progress.batch_done(name, number, started, facts)
+
+
+def _weakly(batch: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """Calls a method as long as its object is used elsewhere: Spark's JVM keeps the function of an ended query until it
+    collects its garbage, and with the object its Kafka clients and threads."""
+    method = weakref.WeakMethod(batch)
+
+    def call(rows: DataFrame, number: int) -> None:
+        alive = method()
+        if alive is None:
+            raise _EndingError(f"the query has ended: batch {number} runs again next time")
+        alive(rows, number)
+
+    return call
 
 
 @contextlib.contextmanager
