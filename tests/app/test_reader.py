@@ -322,23 +322,33 @@ def test_a_table_that_was_recomputed_is_opened_again(tmp_path: Path) -> None:
     assert list(read(reader, "silver/sessions", ["session_id"])["session_id"]) == ["s9"]
 
 
+class Overtaken(DeltaReader):
+    """A reader whose table is replaced by one session right after it was opened for the first time."""
+
+    opened = 0
+
+    def __init__(self, home: Path, replace: Callable[[str], None]) -> None:
+        super().__init__(home)
+        self._replace = replace
+
+    def _latest(self, table: str) -> DeltaTable:
+        handle = super()._latest(table)
+        self.opened += 1
+        if self.opened == 1:
+            self._replace(table)
+        return handle
+
+
 def test_a_table_that_is_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     """As by `forget`, which deletes the files of the version before at once."""
     sessions(tmp_path)
 
-    class Slow(DeltaReader):
-        opened = 0
+    def replace(table: str) -> None:
+        tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])], mode="overwrite")
+        there = DeltaTable(tmp_path / "tables" / table)
+        assert there.vacuum(0, enforce_retention_duration=False, dry_run=False)
 
-        def _latest(self, table: str) -> DeltaTable:
-            handle = super()._latest(table)
-            self.opened += 1
-            if self.opened == 1:
-                tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])], mode="overwrite")
-                there = DeltaTable(tmp_path / "tables" / table)
-                assert there.vacuum(0, enforce_retention_duration=False, dry_run=False)
-            return handle
-
-    reader = Slow(tmp_path)
+    reader = Overtaken(tmp_path, replace)
     assert list(reader.arrow(query("silver/sessions", ["session_id"]))["session_id"].to_pylist()) == ["s9"]
     assert reader.opened == 2
 
@@ -349,19 +359,12 @@ def test_a_table_that_is_made_anew_while_it_is_read_is_read_again(tmp_path: Path
     for _ in range(3):
         sessions(tmp_path)
 
-    class Slow(DeltaReader):
-        opened = 0
+    def replace(table: str) -> None:
+        (tmp_path / "tables").rename(tmp_path / "before")
+        tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])])
+        shutil.rmtree(tmp_path / "before")
 
-        def _latest(self, table: str) -> DeltaTable:
-            handle = super()._latest(table)
-            self.opened += 1
-            if self.opened == 1:
-                (tmp_path / "tables").rename(tmp_path / "before")
-                tables.write(tmp_path, table, [tables.session(9, NOON, ["/"])])
-                shutil.rmtree(tmp_path / "before")
-            return handle
-
-    reader = Slow(tmp_path)
+    reader = Overtaken(tmp_path, replace)
     if ask == "arrow":
         assert reader.arrow(query("silver/sessions", ["session_id"]))["session_id"].to_pylist() == ["s9"]
     elif ask == "version":

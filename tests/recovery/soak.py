@@ -102,7 +102,6 @@ def _play(
     try:
         if on_pipeline:
             counts = on_pipeline(seed, directory)
-            gc.collect()  # clients of Kafka, which would look for the brokers of all scenarios
         else:
             done = play_on_files(seed, options.actions, directory, _speaker(options), homes=_HOMES)
             counts = {"actions on files": done.total()}
@@ -132,6 +131,7 @@ def _pipelines(options: argparse.Namespace, place: Path) -> Iterator[PlaySeed]:
             spark_session(broker.changed(home=place / "spark"))  # outlives the homes of the scenarios
 
         def play_seed(seed: int, directory: Path) -> Mapping[str, int]:
+            gc.collect()  # clients of Kafka, which would look for the brokers of all scenarios before
             plan = Plan.of(seed, options.kills, options.lines)
             say(str(plan))
             done = {"kills": play(plan, broker, directory, say, classes), "lines": len(plan.pairs)}

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from tidemark.errors import first_line, refused_file, shortage
 from tidemark.figures.dialects import DataFusion
@@ -30,7 +31,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-T = TypeVar("T")
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def _again(read: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+    """Reads once more what could not be read: a rebuild, a restore or `forget` may have replaced the table's files
+    meanwhile, and the next reading opens the new ones."""
+
+    @wraps(read)
+    def twice(*args: Asked.args, **named: Asked.kwargs) -> Answer:
+        try:
+            return read(*args, **named)
+        except (MissingTableError, ShortageError):
+            raise
+        except ReadError:
+            return read(*args, **named)
+
+    return twice
 
 
 class DeltaReader:
@@ -53,15 +71,13 @@ class DeltaReader:
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
+    @_again
     def version(self, table: str) -> Version | None:
-        try:
-            return _again(lambda: self._version(table))
-        except MissingTableError:
-            return None
-
-    def _version(self, table: str) -> Version:
         with self._table_lock(table):
-            handle = self._latest(table)
+            try:
+                handle = self._latest(table)
+            except MissingTableError:
+                return None
             known = self._versions.get(table)
             number = handle.version()
             if known is None or known.number != number:
@@ -70,20 +86,16 @@ class DeltaReader:
                 self._versions[table] = known
             return known
 
+    @_again
     def contract(self, table: str) -> Contract:
-        return _again(lambda: self._contract(table))
-
-    def _contract(self, table: str) -> Contract:
         with self._table_lock(table):
             handle = self._latest(table)
             configuration = handle.metadata().configuration
             columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
         return Contract(properties_of(configuration), columns)
 
+    @_again
     def files(self, table: str, time: str) -> Files | None:
-        return _again(lambda: self._files_of(table, time))
-
-    def _files_of(self, table: str, time: str) -> Files | None:
         with self._table_lock(table):
             handle = self._latest(table)
             known = self._files.get((table, time))
@@ -93,10 +105,8 @@ class DeltaReader:
                 self._files[table, time] = known
             return known[2]
 
+    @_again
     def arrow(self, q: Query) -> pa.Table:
-        return _again(lambda: self._arrow(q))
-
-    def _arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
         from deltalake import QueryBuilder
 
@@ -192,17 +202,6 @@ class DeltaReader:
     def _table_lock(self, table: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(table, threading.Lock())
-
-
-def _again(read: Callable[[], T]) -> T:
-    """Reads once more what could not be read: a rebuild, a restore or `forget` may have replaced the table's files
-    meanwhile, and the next reading opens the new ones."""
-    try:
-        return read()
-    except (MissingTableError, ShortageError):
-        raise
-    except ReadError:
-        return read()
 
 
 def _source(table: str) -> str:

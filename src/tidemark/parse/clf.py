@@ -59,7 +59,7 @@ _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
 # Enough to tell an address of IPv6 from a time. A dash is in place of an address that is not kept.
 _IPV6 = r"::|(?:[^:]*:){7}|^-$"
-# A name of a host where the ident stands, as lighttpd writes it, or between the address and the ident.
+# Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
 _DOMAIN = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
@@ -94,7 +94,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         parts.at(0), " [", 1, last=True
     )  # the last one, because a user name may contain brackets
     words = Parts.of(where(before.count == 2, before.at(0), ""), " ", 2)
-    vhost, second = _has_host(words, named)
+    vhost, behind = _has_host(words, named)
     # After a leading host, the third word is followed by another.
     rest = Parts.of(where(vhost, words.at(2), None), " ", 1)
     if vhost.any():  # otherwise an address is in place of the ident
@@ -107,8 +107,10 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         numbers |= (result.count == 3) & ((parts.count == 3) | duration)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
-    if second.any():  # the ident may stand behind the host
-        user = where(~second, user, pc.replace_substring_regex(user, "^- ", ""))
+    host = where(vhost, words.at(0), None)
+    if behind.any():  # the ident may stand behind the host
+        host = where(behind, words.at(1), host)
+        user = where(~behind, user, pc.replace_substring_regex(user, "^- ", ""))
     if (more_words := flags_of(pc.ends_with(user, " -"))).any():  # another field, and no user
         user = where(~more_words, user, None)
         sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
@@ -117,7 +119,6 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
 
     _, method, target, protocol = request_of(where(sound, parts.at(1), None))
     path, query = path_and_query(lines.restored(target))
-    host = where(second, words.at(1), where(vhost, words.at(0), None))
     host = present(pc.replace_substring_regex(where(sound, host, None), r":\d*$", ""))
     complete = sound & (parts.count > 3)
     # With `tail`, lines of seven parts have words after the last quote.

@@ -200,7 +200,7 @@ def _texts(parts: Parts, names: Sequence[str]) -> Mapping[str, pa.Array]:
                 *(where(~flags_of(pc.equal(each, "-")), each, None) for each in there), there[0]
             )
     if "date" in texts and "clock" in texts:
-        texts["time"] = pc.binary_join_element_wise(texts["date"], texts["clock"], "Z", " ")
+        texts["time"] = utc(texts["date"], texts["clock"])
     elif "timestamp" in texts:
         texts["time"] = texts["timestamp"]
     if "cs-uri-stem" not in names and "target" in texts:  # an address may lack its scheme
@@ -210,6 +210,11 @@ def _texts(parts: Parts, names: Sequence[str]) -> Mapping[str, pa.Array]:
     if "user_agent" in texts:
         texts["user_agent"] = each_distinct(texts["user_agent"], decoded)
     return texts
+
+
+def utc(date: pa.Array, clock: pa.Array) -> pa.Array:
+    """Times from their date and time of day, which are in UTC in this format."""
+    return pc.binary_join_element_wise(date, clock, "Z", " ")
 
 
 def decoded(agent: str) -> str:

@@ -5,16 +5,16 @@ from functools import partial
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
 from tidemark.parse.values import each_distinct
+from tidemark.parse.w3c import utc
 from tidemark.parse.writing import Composed, Texts
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {
-        "time": pc.binary_join_element_wise(texts["date"], texts["clock"], "Z", " "),
+        "time": utc(texts["date"], texts["clock"]),
         "user_agent": each_distinct(texts["user_agent"], _decoded),
     }
 

@@ -9,7 +9,7 @@ from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse.formats.caddy_json import NO_ERRORS
 from tidemark.parse.objects import JsonFormat, spellings
 from tidemark.parse.values import each_distinct
-from tidemark.parse.w3c import decoded
+from tidemark.parse.w3c import decoded, utc
 
 # Names within names have dots in between. Other names are known in every usual spelling: `remote_addr` stands for
 # `remoteAddr`, `RemoteAddr`, `remote-addr` and so on, too.
@@ -131,8 +131,8 @@ def _time(time: pa.Array, date: pa.Array, clock: pa.Array, w3c: Flags) -> pa.Arr
     parted = flags_of(pc.match_substring_regex(clock, _CLOCK)) & flags_of(pc.is_valid(date))
     if not parted.any():
         return time
-    joined = pc.binary_join_element_wise(date, clock, " ")
-    return where(~parted, time, where(~w3c, joined, pc.binary_join_element_wise(joined, "Z", "")))
+    joined = where(w3c, utc(date, clock), pc.binary_join_element_wise(date, clock, " "))
+    return where(parted, joined, time)
 
 
 FORMAT = JsonFormat(
