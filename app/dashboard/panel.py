@@ -59,6 +59,8 @@ class Look:
     tools: DeltaGenerator | None = None
     # Conditions that keep the requests behind the panel.
     requests: tuple[Condition, ...] = ()
+    # The tables that the panel shows.
+    tables: tuple[str, ...] = ()
 
     @property
     def rows(self) -> Direct:
@@ -131,7 +133,7 @@ def panel(
             actions.apply()
             begun = time.perf_counter()
             with st.container(border=not bare, key=f"panel-{key}", height="stretch", gap="xsmall"):
-                look = Look(reader, filters, clock.now(), key, title)
+                look = Look(reader, filters, clock.now(), key, title, tables=tables)
                 if not bare:
                     tools = _heading(title, help, look, requests, written)
                     look = replace(look, tools=tools, requests=requests or ())
@@ -140,7 +142,7 @@ def panel(
                     with data.seeing(seen):
                         _show_incomplete(reader, tables)
                         body(look)
-                    _show_older(look, tables)
+                    _show_older(look)
                 except MissingTableError as error:
                     st.caption(
                         f"No data yet: {plain(str(error))}. A running pipeline makes it: tidemark run."
@@ -250,8 +252,10 @@ NOTHING = "Nothing in this range."
 
 def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     """A message in place of an empty chart or table. With a `look`, it says what to change: the filters, if
-    there are any, or else the range."""
-    if look is not None and look.filters.conditions:
+    there are any, or else the range; and to wait where it is only too early. Raises ReadError."""
+    if look is not None and _is_early(look):
+        message = "Not counted yet: sessions, and what is counted of them, follow the requests."
+    elif look is not None and look.filters.conditions:
         filters = shown(" and ".join(map(str, look.filters.conditions)))
         if message == NOTHING:
             message = f"Nothing in this range passes {filters}. Remove a filter at the top of the page."
@@ -262,14 +266,25 @@ def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     st.text(message)
 
 
-def _show_older(look: Look, tables: tuple[str, ...]) -> None:
-    """As of when the panel is, if its flow is behind the one that the page speaks of."""
+def _counted(look: Look) -> tuple[datetime | None, datetime | None]:
+    """When the flow of requests recorded its last batch, and when the one did that makes the panel's tables."""
     flows = data.flows(look.reader)
-    late = [at for flow, at in flows.items() if tables and flow != "requests" and not set(tables) <= data.NOW]
-    page = flows.get("requests")
-    if page is not None and late and max(late) < page - OLDER:
+    page = flows.pop("requests", None)
+    return page, page if set(look.tables) <= data.NOW else max(flows.values(), default=None)
+
+
+def _is_early(look: Look) -> bool:
+    """Whether a new home has counted requests, but not yet what the panel shows."""
+    page, own = _counted(look)
+    return page is not None and own is None
+
+
+def _show_older(look: Look) -> None:
+    """As of when the panel is, if its flow is behind the one that the page speaks of."""
+    page, own = _counted(look)
+    if page is not None and own is not None and own < page - OLDER:
         zone = look.filters.zone
-        st.caption(plain(f"As of {clock.stamp(max(late), zone, look.now)} {zone}"))
+        st.caption(plain(f"As of {clock.stamp(own, zone, look.now)} {zone}"))
 
 
 @st.fragment(run_every=AGAIN)

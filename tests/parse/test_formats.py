@@ -96,6 +96,13 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "host in quotes in front of the request": (
         combined().replace('"GET', '"www.example.org" "GET'), {"host": "www.example.org"}
     ),
+    "number and dash in front of the referrer": (combined(result="200 512 7 -"), {}),
+    "dash without quotes as referrer": (
+        combined().replace('"https://example.org/a"', "-"), {"referrer": None}
+    ),
+    "dash without quotes as agent": (
+        combined().replace(f'"{FIREFOX}"', "-"), {"user_agent": None}
+    ),
     "no host in quotes in front of the request": (combined().replace('"GET', '"-" "GET'), {}),
     "identifier of the request in front of no user": (combined("203.0.113.7 - 4f3c29 -"), {}),
     "the same after a host": (combined("www.example.com 203.0.113.7 - 4f3c29 -"), {"host": "www.example.com"}),

@@ -184,7 +184,9 @@ _LOOSE_HEAD = (
     r'^(?P<before>[^\["]*(?:"[^"]*"[^\["]*)?) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
     r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
 )
-_LOOSE_TEXTS = r'(?P<numbers>(?: [^" ]+)*) +"(?P<referrer>.*?)" +"(?P<user_agent>.*?)"(?P<rest>(?: .*)?)$'
+_LOOSE_TEXTS = (  # some servers write a dash without quotes
+    r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)(?P<rest>(?: .*)?)$'
+)
 # The last one is of a line that ends within the referrer or the agent.
 _LOOSE = (
     _LOOSE_HEAD + _LOOSE_TEXTS,
