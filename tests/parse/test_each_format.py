@@ -58,6 +58,15 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         NO_REFERRER | MS_12,
     ],
     "fastly_json": [{"protocol": "HTTP/2"}],
+    "akamai_json": [
+        {
+            "event_time": TIME + timedelta(milliseconds=123),
+            "user_agent": "curl/8.5.0 (test)",
+            "edge_country": "DE",
+        }
+        | MS_12
+    ],
+    "bunny": [{"method": None, "edge_country": "DE"} | NO_PROTOCOL],
     "nginx_json": [
         MS_12,
         {"event_time": TIME + timedelta(milliseconds=123), "protocol": "HTTP/2.0"} | NO_HOST | NO_REFERRER,
@@ -708,6 +717,19 @@ REAL = [
         " 192.168.1.1]"
         " [useragent: python-requests/2.32.3] GET /.git/config 404",
         "2025-05-01T12:01:50.912318Z 192.168.1.1 private.co.uk GET /.git/config 404 0 python-requests/2.32.3",
+    ),
+    (
+        "bunny",  # its documentation
+        "HIT|200|1507167062421|412|390|163.172.53.229|-|https://bunnycdn.b-cdn.net/assets/video.m4v?x=1|WA"
+        "|Mozilla/5.0 (a)|322b688bd63fb63f2babe9de30a5d262|DE",
+        "2017-10-05T01:31:02.421000Z 163.172.53.229 bunnycdn.b-cdn.net None /assets/video.m4v 200 412"
+        " Mozilla/5.0 (a)",
+    ),
+    (
+        "akamai_json",  # its documentation: a scheme as protocol, a path without its first slash, + for spaces
+        '{"version":1,"reqTimeSec":"1573840000","bytes":"4995","cliIP":"203.0.113.7","statusCode":"206","proto":"HTTPS",'
+        '"reqHost":"test.hostname.net","reqMethod":"GET","reqPath":"path1/file.ext","UA":"Mozilla%2F5.0+%28Macintosh%29"}',
+        "2019-11-15T17:46:40Z 203.0.113.7 test.hostname.net GET /path1/file.ext 206 4995 Mozilla/5.0 (Macintosh)",
     ),
     (
         "traefik_clf",  # hub, traefik_clf

@@ -48,21 +48,33 @@ FORMATS = [*DECLARED, *(own_format(name, declared) for name, declared in OWN.ite
 READING = Reading(formats=tuple(FORMATS[len(DECLARED) :]))
 
 # Formats that have no quotes around texts: spaces, quotes and escapes cannot be in all of them.
-UNQUOTED = ("npmplus", "zoraxy", "iis_w3c", "w3c_extended", "cloudfront", "squid", "uwsgi", "by_layout")
+UNQUOTED = (
+    "npmplus",
+    "zoraxy",
+    "iis_w3c",
+    "w3c_extended",
+    "cloudfront",
+    "squid",
+    "uwsgi",
+    "bunny",
+    "by_layout",
+)
 # Microseconds that a time is exact to; others are to the second.
 TIME = dict.fromkeys(
     ("caddy_json", "traefik_json", "gcp_lb_json", "azure_json", "zoraxy", "aws_alb", "aws_elb", "by_nginx_json",
      "by_keys"), 1
-) | dict.fromkeys(("caddy_console", "haproxy_http", "envoy", "squid", "by_layout"), 1_000)  # fmt: skip
+) | dict.fromkeys(
+    ("akamai_json", "bunny", "caddy_console", "haproxy_http", "envoy", "squid", "by_layout"), 1_000
+)  # fmt: skip
 # The same of durations; others are to the microsecond.
 DURATION = dict.fromkeys(
     ("iis_w3c", "iis_native", "haproxy_http", "haproxy_clf", "envoy", "traefik_clf", "aws_s3", "squid",
-     "uwsgi", "cloudflare_json", "by_haproxy", "by_tomcat", "by_layout"), 1_000
+     "uwsgi", "akamai_json", "cloudflare_json", "by_haproxy", "by_tomcat", "by_layout"), 1_000
 ) | {"gandi": 1_000_000, "icecast": 1_000_000}  # fmt: skip
 
 ODD = st.characters(exclude_categories=("C", "Z"), include_characters='"\\', max_codepoint=0x2FFF)
 WORD = st.text("abcXYZ019._~/;()", min_size=1, max_size=12).filter(lambda text: text.strip("._~/;()") != "")
-TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2099, 12, 31)).map(lambda time: time.replace(tzinfo=UTC))
+TIMES = st.datetimes(datetime(2002, 1, 1), datetime(2099, 12, 31)).map(lambda time: time.replace(tzinfo=UTC))
 
 
 def rows(format: Format) -> st.SearchStrategy[list[dict[str, Any]]]:
