@@ -212,6 +212,15 @@ def test_the_day_in_front_of_a_line_is_no_size() -> None:
     assert inferred(lines).format.layout == inferred([CASES[0].line(r) for r in requests()]).format.layout
 
 
+@pytest.mark.parametrize("logger", ["uvicorn.access", "org.example.web.AccessLog", "app.middleware"])
+def test_the_name_of_a_logger_is_no_host(logger: str) -> None:
+    log = requests()
+    result = inferred([f'{r.iso} INFO {logger} {r.ip} "{r.line}" {r.status}' for r in log])
+    assert "$host" not in str(result.format.layout)
+    named = inferred([f'{r.iso} INFO www.example.access.org {r.ip} "{r.line}" {r.status}' for r in log])
+    assert "$host" in str(named.format.layout)
+
+
 def test_what_is_inferred_is_detected_and_says_so_in_its_declaration() -> None:
     case, log = CASES[0], requests(50)
     result = inferred([case.line(r) for r in log])

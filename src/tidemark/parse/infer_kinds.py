@@ -67,8 +67,8 @@ _PORT = re.compile(r"^\[?([^\]%]*?)(?:%[^\]]*)?\]?(?::\d+)?$")
 # What dates and times look like at least.
 _DATE = r"^(?:\d{8}|\d{1,4}[-/. ](?:\d{1,2}|[A-Z][a-z]{2})[-/. ]\d{1,4})$"
 _TIME = r"^\W*(?:\d{9,19}(?:\.\d+)?$|.*\d.*\d:[0-5]\d|\d{8}[ T_-]?\d{6})"
-# A name of Java packages begins where a host ends.
-_PACKAGE = r"^(?:com|org|net|io|java|javax|jakarta|dev|de)\."
+# Names of loggers: one of a Java package begins where a host ends; others end with what is no domain.
+_LOGGER = r"^(?:com|org|net|io|java|javax|jakarta|dev|de)\.|\.(?:access|error|log|logger|requests?|middleware)$"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _kinds(values: pa.Array) -> frozenset[str]:
     )
     if "protocol" not in kinds and agents.mean() >= _MOST_AGENTS:
         kinds.add("agent")
-    if "host" in kinds and _share(pc.match_substring_regex(values, _PACKAGE)) > 1 - MOST:
+    if "host" in kinds and _share(pc.match_substring_regex(values, _LOGGER)) > 1 - MOST:
         kinds.discard("host")
     return frozenset(kinds | _times(values) | _addresses(values))
 
