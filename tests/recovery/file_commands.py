@@ -168,6 +168,7 @@ def forget_address(pipeline: Pipeline, address: str) -> str:
 
 
 def maintain_all(pipeline: Pipeline) -> str:
+    losses.require_tables(pipeline)
     return str(len(maintain(pipeline)))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,15 @@ def test_own_hosts_that_are_changed_back_hold_for_lines_that_came_meanwhile(tmp_
 @pytest.mark.parametrize("seed", [108, 113, 114, 117])
 def test_seeds_that_failed_once(tmp_path: Path, seed: int) -> None:
     play_on_files(seed, 500, tmp_path, homes=4)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("seed", [10020, 10054, 20040, 20054])
+def test_scenarios_of_the_soak_that_failed_once(tmp_path: Path, seed: int) -> None:
+    """Those that end with 0 are on a pipeline."""
+    options = f"--scenarios 1 --seed {seed} --directory {tmp_path} -v"
+    subprocess.run([sys.executable, "-m", "tests.recovery.soak", *options.split()], check=True)
 
 
 @pytest.mark.soak

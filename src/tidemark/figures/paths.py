@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tidemark.figures import steps, walks
+from tidemark.figures.reader import again
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.walks import Matching, Walks
@@ -29,6 +30,7 @@ class Paths:
     links: pd.DataFrame
 
 
+@again
 def paths(
     rows: Rows,
     selection: Selection,

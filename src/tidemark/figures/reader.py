@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from tidemark.errors import TableError
 from tidemark.figures.query import Query
@@ -69,6 +70,27 @@ class MissingTableError(ReadError):
 
 class MissingColumnError(ReadError):
     """The table has no such column yet: an earlier version made it, and no pipeline of this one has run since."""
+
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def again(read: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+    """Reads once more, from the beginning, what could not be read: a rebuild, a restore or `forget` may have replaced
+    the table's files meanwhile, and the next reading opens the new ones. What reads a stream of rows needs it, too,
+    because files can go after the stream was opened."""
+
+    @wraps(read)
+    def twice(*args: Asked.args, **named: Asked.kwargs) -> Answer:
+        try:
+            return read(*args, **named)
+        except (MissingTableError, ShortageError):
+            raise
+        except ReadError:
+            return read(*args, **named)
+
+    return twice
 
 
 # How DataFusion, Arrow and Spark say so.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from tidemark.errors import first_line, refused_file, shortage
 from tidemark.figures.dialects import DataFusion
@@ -20,6 +19,7 @@ from tidemark.figures.reader import (
     ReadError,
     ShortageError,
     Version,
+    again,
     plain,
     properties_of,
     unreadable,
@@ -30,25 +30,6 @@ from tidemark.figures.scan import scan, suits
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
-
-Asked = ParamSpec("Asked")
-Answer = TypeVar("Answer")
-
-
-def _again(read: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
-    """Reads once more what could not be read: a rebuild, a restore or `forget` may have replaced the table's files
-    meanwhile, and the next reading opens the new ones."""
-
-    @wraps(read)
-    def twice(*args: Asked.args, **named: Asked.kwargs) -> Answer:
-        try:
-            return read(*args, **named)
-        except (MissingTableError, ShortageError):
-            raise
-        except ReadError:
-            return read(*args, **named)
-
-    return twice
 
 
 class DeltaReader:
@@ -71,7 +52,7 @@ class DeltaReader:
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    @_again
+    @again
     def version(self, table: str) -> Version | None:
         with self._table_lock(table):
             try:
@@ -86,7 +67,7 @@ class DeltaReader:
                 self._versions[table] = known
             return known
 
-    @_again
+    @again
     def contract(self, table: str) -> Contract:
         with self._table_lock(table):
             handle = self._latest(table)
@@ -94,7 +75,7 @@ class DeltaReader:
             columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
         return Contract(properties_of(configuration), columns)
 
-    @_again
+    @again
     def files(self, table: str, time: str) -> Files | None:
         with self._table_lock(table):
             handle = self._latest(table)
@@ -105,7 +86,7 @@ class DeltaReader:
                 self._files[table, time] = known
             return known[2]
 
-    @_again
+    @again
     def arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa
         from deltalake import QueryBuilder

@@ -9,6 +9,7 @@ import numpy as np
 from tidemark.figures import conditions, silver
 from tidemark.figures.columns import micros, whole
 from tidemark.figures.query import query
+from tidemark.figures.reader import again
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@again
 def of_walks(rows: Rows, selection: Selection, column: str, owners: Any) -> np.ndarray:
     """The column of silver.sessions for walks that are sessions of the selection, with the keys `owners`."""
     import pyarrow.compute as pc
@@ -29,6 +31,7 @@ def of_walks(rows: Rows, selection: Selection, column: str, owners: Any) -> np.n
     return _values(known[column], row_of)
 
 
+@again
 def of_visitors(rows: Rows, selection: Selection, column: str, owners: Any, times: np.ndarray) -> np.ndarray:
     """The column of silver.sessions for walks that are visitors, with the keys `owners`: of the session in which the
     visitor's pageview of the time (microseconds since the epoch) lies."""

@@ -16,7 +16,7 @@ import pandas as pd
 from tidemark.figures.bins import Bins
 from tidemark.figures.hashes import hash_of
 from tidemark.figures.query import Columns, Condition, Where, count, greatest, query, time_bin, total
-from tidemark.figures.reader import Reader, frame, plain
+from tidemark.figures.reader import Reader, again, frame, plain
 from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import Distinct, unite
 from tidemark.figures.zones import floors
@@ -126,6 +126,7 @@ def _limits(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[C
     )
 
 
+@again
 def _unite_days(
     reader: Reader,
     table: str,

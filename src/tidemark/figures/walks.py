@@ -19,7 +19,7 @@ from tidemark.figures import conditions, longer, silver, steps
 from tidemark.figures.columns import coded, micros, whole
 from tidemark.figures.query import AnyOf, Condition, Where, query
 from tidemark.figures.ranges import ranges
-from tidemark.figures.reader import plain
+from tidemark.figures.reader import again, plain
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import VIEW
@@ -104,6 +104,7 @@ def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[st
     return steps.batches(steps_read.filter(pc.is_in(steps_read["session_id"], known)).to_reader(), paths)
 
 
+@again
 def of_sessions(rows: Rows, selection: Selection) -> Walks:
     """The steps of the sessions that started in the range."""
     paths = Paths()
@@ -122,6 +123,7 @@ def of_steps(steps_read: Steps, paths: Paths) -> Walks:
     )
 
 
+@again
 def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
     one of them. With `meeting`, a pattern, only visitors with a pageview that matches it."""

@@ -68,7 +68,9 @@ _PORT = re.compile(r"^\[?([^\]%]*?)(?:%[^\]]*)?\]?(?::\d+)?$")
 _DATE = r"^(?:\d{8}|\d{1,4}[-/. ](?:\d{1,2}|[A-Z][a-z]{2})[-/. ]\d{1,4})$"
 _TIME = r"^\W*(?:\d{9,19}(?:\.\d+)?$|.*\d.*\d:[0-5]\d|\d{8}[ T_-]?\d{6})"
 # Names of loggers: one of a Java package begins where a host ends; others end with what is no domain.
-_LOGGER = r"^(?:com|org|net|io|java|javax|jakarta|dev|de)\.|\.(?:access|error|log|logger|requests?|middleware)$"
+_LOGGER = (
+    r"^(?:com|org|net|io|java|javax|jakarta|dev|de)\.|\.(?:access|error|log|logger|requests?|middleware)$"
+)
 
 
 @dataclass(frozen=True)
