@@ -42,6 +42,7 @@ def test_own_hosts_that_are_changed_back_hold_for_lines_that_came_meanwhile(tmp_
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", [108, 113, 114, 117])
 def test_seeds_that_failed_once(tmp_path: Path, seed: int) -> None:
     play_on_files(seed, 500, tmp_path, homes=4)
