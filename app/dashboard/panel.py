@@ -17,7 +17,7 @@ from tidemark.figures import comparison, definitions
 from tidemark.figures.extents import Extent
 from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
-from tidemark.figures.query import Condition
+from tidemark.figures.query import Condition, query
 from tidemark.figures.reader import MissingTableError, Reader, ReadError, Version
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
@@ -142,7 +142,7 @@ def panel(
                     with data.seeing(seen):
                         _show_incomplete(reader, tables)
                         body(look)
-                    _show_older(look)
+                    _show_older(look, tables)
                 except MissingTableError as error:
                     st.caption(
                         f"No data yet: {plain(str(error))}. A running pipeline makes it: tidemark run."
@@ -248,13 +248,14 @@ def _show_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
 
 
 NOTHING = "Nothing in this range."
+NOTHING_YET = "Nothing has been counted for this yet."
 
 
 def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     """A message in place of an empty chart or table. With a `look`, it says what to change: the filters, if
-    there are any, or else the range; and to wait where it is only too early. Raises ReadError."""
-    if look is not None and _is_early(look):
-        message = "Not counted yet: sessions, and what is counted of them, follow the requests."
+    there are any, or else the range; but not while the panel's tables have no rows. Raises ReadError."""
+    if look is not None and look.tables and not any(_has_rows(look, table) for table in look.tables):
+        message = NOTHING_YET if message == NOTHING else message
     elif look is not None and look.filters.conditions:
         filters = shown(" and ".join(map(str, look.filters.conditions)))
         if message == NOTHING:
@@ -266,25 +267,21 @@ def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     st.text(message)
 
 
-def _counted(look: Look) -> tuple[datetime | None, datetime | None]:
-    """When the flow of requests recorded its last batch, and when the one did that makes the panel's tables."""
-    flows = data.flows(look.reader)
-    page = flows.pop("requests", None)
-    return page, page if set(look.tables) <= data.NOW else max(flows.values(), default=None)
+def _has_rows(look: Look, table: str) -> bool:
+    if look.reader.version(table) is None:
+        return False
+    columns = list(data.contract(look.reader, table).columns)[:1]
+    return bool(len(look.rows(query(table, columns, limit=1))))
 
 
-def _is_early(look: Look) -> bool:
-    """Whether a new home has counted requests, but not yet what the panel shows."""
-    page, own = _counted(look)
-    return page is not None and own is None
-
-
-def _show_older(look: Look) -> None:
+def _show_older(look: Look, tables: tuple[str, ...]) -> None:
     """As of when the panel is, if its flow is behind the one that the page speaks of."""
-    page, own = _counted(look)
-    if page is not None and own is not None and own < page - OLDER:
+    flows = data.flows(look.reader)
+    late = [at for flow, at in flows.items() if tables and flow != "requests" and not set(tables) <= data.NOW]
+    page = flows.get("requests")
+    if page is not None and late and max(late) < page - OLDER:
         zone = look.filters.zone
-        st.caption(plain(f"As of {clock.stamp(own, zone, look.now)} {zone}"))
+        st.caption(plain(f"As of {clock.stamp(max(late), zone, look.now)} {zone}"))
 
 
 @st.fragment(run_every=AGAIN)

@@ -287,20 +287,20 @@ def test_pipeline(tmp_path: Path) -> None:
     assert len(table(page, "flow", "batch_id")) == 3
 
 
-def test_pages_of_a_new_home_wait_for_its_sessions(tmp_path: Path) -> None:
+def test_a_panel_whose_tables_have_no_rows_does_not_ask_for_a_longer_range(tmp_path: Path) -> None:
+    """As in the first moments of a home: sessions follow the lines."""
     before = NOW - timedelta(days=40)
     tables.write_gold(tmp_path, [Request(before, "v")])
-    tables.write(tmp_path, "silver/sessions", [tables.session(1, before, ["/"])])
-    early, late = "Not counted yet", "Choose a longer one"
+    tables.write(tmp_path, "silver/sessions", [])
+    yet, longer = "Nothing has been counted for this yet.", "Choose a longer one"
 
     def panels_that_say(message: str) -> int:
         return sum(message in text.value for text in show("pages", tmp_path, preset="1h").text)
 
-    tables.write(tmp_path, "quality/progress", [tables.progress("requests", 1, NOW)])
-    # Requests and bytes are counted with the lines; entries and exits follow.
-    assert (panels_that_say(early), panels_that_say(late)) == (2, 2)
-    tables.write(tmp_path, "quality/progress", [tables.progress("activity", 1, NOW)])
-    assert (panels_that_say(early), panels_that_say(late)) == (0, 4)
+    # Entries and exits are of sessions, requests and bytes of lines.
+    assert (panels_that_say(yet), panels_that_say(longer)) == (2, 2)
+    tables.write(tmp_path, "silver/sessions", [tables.session(1, before, ["/"])])
+    assert (panels_that_say(yet), panels_that_say(longer)) == (0, 4)
 
 
 def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -> None:
