@@ -28,10 +28,8 @@ BY_VISITOR, BY_SESSION = (Definition(STEPS, visitor, timedelta(hours=2)) for vis
 
 def by_label(definition: Definition) -> Callable[[Rows], Any]:
     def split(rows: Rows) -> pd.DataFrame:
-        whole = Direct(DeltaReader(Path(rows.reader.root).parent))
-        return funnels.by(
-            rows, Selection(), definition, funnels.funnel(whole, Selection(), definition), "channel"
-        )
+        counted = funnels.funnel(rows, Selection(), definition)
+        return funnels.by(rows, Selection(), definition, counted, "channel")
 
     return split
 

@@ -78,8 +78,8 @@ Answer = TypeVar("Answer")
 
 def again(read: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
     """Reads once more, from the beginning, what could not be read: a rebuild, a restore or `forget` may have replaced
-    the table's files meanwhile, and the next reading opens the new ones. What reads a stream of rows needs it, too,
-    because files can go after the stream was opened."""
+    the table's files meanwhile, and the next reading opens the new ones. Functions that consume the rows of
+    `Reader.coded` need this, too, because files can disappear after it returned."""
 
     @wraps(read)
     def twice(*args: Asked.args, **named: Asked.kwargs) -> Answer:
@@ -142,7 +142,8 @@ class Reader(Protocol):
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         """The rows of a query, which are only counted, in plain types, some at a time; text of columns of these names,
-        or of fields such as steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
+        or of fields such as steps.path, may come as dictionaries. Raises MissingTableError or ReadError, also while
+        the rows are read: consume them in a function that is decorated with `again`."""
         ...
 
 
