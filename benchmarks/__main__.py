@@ -30,6 +30,7 @@ from benchmarks import (
     objects,
     once,
     overload,
+    report,
     stages,
     start,
     synced,
@@ -63,6 +64,7 @@ BENCHMARKS = {
         {"lines": 100_000, "more": 1_000_000, "most": 5_000_000, "runs": 5},
         quick={"lines": 20_000, "more": 50_000, "most": 0, "runs": 1},
     ),
+    "report": Benchmark(report.measure, {"lines": 100_000, "runs": 10}, quick={"lines": 10_000, "runs": 1}),
     "objects": Benchmark(
         objects.measure,
         {"objects": 1_000, "lines": 1_000, "runs": 3},

@@ -53,7 +53,7 @@ def measure(*, days: int, lines: int, kept: Mapping[str, str]) -> list[Figure]:
 
 def measure_files(*, days: int, lines: int, kept: Mapping[str, str]) -> list[Figure]:
     """The same without Kafka and Spark, as `tidemark view` reads files."""
-    return _measured(_file_days, days, lines, kept)
+    return _measured(file_days, days, lines, kept)
 
 
 def _measured(
@@ -138,7 +138,7 @@ def _commands(environment: Mapping[str, str]) -> Iterator[Day]:
 
 
 @contextmanager
-def _file_days(environment: Mapping[str, str]) -> Iterator[Day]:
+def file_days(environment: Mapping[str, str]) -> Iterator[Day]:
     command = [sys.executable, "-m", "benchmarks.file_days", environment["TIDEMARK_HOME"]]
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""Figures read again what a rebuild, a restore or `forget` replaces while its rows are read."""
+"""Figures read files as they are, and again what a rebuild, a restore or `forget` replaces while its rows are read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.fs import DeltaStorageHandler
 
 from tests.app.recounted import Scene
 from tidemark.figures import errors, funnels, paths, reader_delta
@@ -52,6 +53,21 @@ def replace(table: DeltaTable) -> None:
     there = DeltaTable(table.table_uri)
     write_deltalake(there, there.to_pyarrow_table(), mode="overwrite")
     assert there.vacuum(0, enforce_retention_duration=False, dry_run=False)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_files_of_a_home_are_read_without_calling_python(
+    figure: str, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a process that ends soon afterwards is aborted, now and then: "terminate called without an active
+    exception"."""
+    rows, _ = scene
+    place = tmp_path / "josé home"
+    shutil.copytree(Path(rows.reader.root).parent, place)
+    opened = []
+    monkeypatch.setattr(DeltaStorageHandler, "open_input_file", lambda handler, path: opened.append(path))
+    assert repr(FIGURES[figure](Direct(DeltaReader(place)))) == repr(FIGURES[figure](rows))
+    assert not opened
 
 
 @pytest.mark.parametrize("figure", FIGURES)

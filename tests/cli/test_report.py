@@ -129,6 +129,23 @@ def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path,
         assert text[0].split() == table[0]
 
 
+@pytest.mark.parametrize("name", [name for name, spec in BY_NAME.items() if not spec.argument])
+def test_every_report_is_printed(name: str, home: tuple[Path, pd.DataFrame]) -> None:
+    directory, _ = home
+    printed, saved = call(directory, name), call(directory, name, "--csv")
+    assert (printed.exception, saved.exception) == (None, None)
+    headings, *rows = csv.reader(io.StringIO(saved.stdout))
+    lines = printed.stdout.splitlines()
+    assert lines[0].split() == headings
+    assert len(lines[1:51]) == min(len(rows), 50)
+
+
+def test_cohorts_of_differing_length_are_printed_with_dashes(home: tuple[Path, pd.DataFrame]) -> None:
+    first, *_, last = call(home[0], "retention").stdout.splitlines()[1:]
+    assert "-" not in first.split()
+    assert last.split()[-1] == "-"
+
+
 def test_the_values_that_account_for_a_change(home: tuple[Path, pd.DataFrame]) -> None:
     directory, _ = home
     chosen = ["explain", "not_found", "--from", "2026-03-11T12:00", "--to", "2026-03-11T23:00"]

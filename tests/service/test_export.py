@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -11,15 +12,19 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from deltalake import DeltaTable
 
 from tests.app import lakehouse
+from tests.app.test_replaced import replace
 from tests.importing.bucket import ENVIRONMENT, SECRET, Bucket, server
 from tidemark.cli import tidemark
 from tidemark.errors import InputError
 from tidemark.figures.permitted import ForbiddenError, permitted
+from tidemark.figures.query import Query
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.right import Right
 from tidemark.figures.selection import Selection
@@ -85,6 +90,29 @@ def test_a_report_is_a_file_too(home: tuple[Path, pd.DataFrame], tmp_path: Path)
     assert call(directory, "overview", "--to", str(tmp_path), "--format", "jsonl").exit_code == 0
     assert pq.read_table(tmp_path / "explain-requests.parquet").num_rows > 5
     assert json.loads((tmp_path / "overview.jsonl").read_text().splitlines()[0])["figure"] == "requests"
+
+
+def test_a_table_that_is_replaced_meanwhile_is_written_from_the_beginning(
+    home: tuple[Path, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, lines = home
+    shutil.copytree(directory, tmp_path / "home")
+    read, opened = DeltaReader.batches, []
+
+    def overtaken(reader: DeltaReader, q: Query) -> pa.RecordBatchReader:
+        """Replaces the table once, after it was opened."""
+        rows = read(reader, q)
+        if not opened:
+            replace(DeltaTable(str(tmp_path / "home" / "tables" / q.table)))
+        opened.append(q.table)
+        return rows
+
+    monkeypatch.setattr(DeltaReader, "batches", overtaken)
+    done = call(tmp_path / "home", "silver.requests", "--to", str(tmp_path))
+    file = tmp_path / "silver.requests.parquet"
+    assert done.output.splitlines()[-1] == f"{len(lines):,} rows of silver.requests: {file}"
+    assert opened == ["silver/requests"] * 2
+    assert sorted(pq.read_table(file)["visitor_id"].to_pylist()) == sorted(lines["visitor_id"])
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tidemark.access.asking import Asking
 from tidemark.figures.reader_warehouse import Connection, Execute, in_schema
+from tidemark.figures.scan import files_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,7 +158,8 @@ class Audit:
 
         if not self.path or not DeltaTable.is_deltatable(self.path, storage_options=self.options):
             return None
-        return DeltaTable(self.path, storage_options=self.options).to_pyarrow_table()
+        table = DeltaTable(self.path, storage_options=self.options)
+        return table.to_pyarrow_table(filesystem=files_of(table))
 
     def put_back(self, rows: pa.Table) -> None:
         """Appends those of the rows that are newer than the table's newest."""

@@ -60,6 +60,7 @@ def export_command(
     """
     from tqdm import tqdm
 
+    from tidemark.figures.reader import again
     from tidemark.service import export
 
     settings = settings_of(ctx, **options)
@@ -85,16 +86,23 @@ def export_command(
             bar.update(rows)
 
         reader = reader_of(settings)
-        rows = _rows(reader, settings.home, table, values)
-        where = export.export(
-            rows,
-            table.replace(":", "-").replace("/", "."),
-            target,
-            cast("export.Format", form),
-            overwrite=overwrite,
-            endpoint=endpoint,
-            progress=progress,
-        )
+
+        @again
+        def write() -> str:
+            nonlocal written
+            written = 0
+            bar.reset()
+            return export.export(
+                _rows(reader, settings.home, table, values),
+                table.replace(":", "-").replace("/", "."),
+                target,
+                cast("export.Format", form),
+                overwrite=overwrite,
+                endpoint=endpoint,
+                progress=progress,
+            )
+
+        where = write()
     click.echo(f"{written:,} rows of {table}: {where}")
 
 

@@ -164,9 +164,11 @@ def _lines(table: pd.DataFrame) -> list[str]:
 
 
 def _cell(value: Any) -> str:
+    import pandas as pd
+
     from tidemark.figures.text import clipped, shown
 
-    if value is None or value != value:
+    if value is None or value is pd.NA or value != value:
         return "-"
     if isinstance(value, str):
         return clipped(shown(value), WIDEST)

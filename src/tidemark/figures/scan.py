@@ -13,6 +13,7 @@ from tidemark.figures.query import Expression, Operator, Query, Where
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+    from pyarrow import fs
 
 _COMPARED: Mapping[Operator, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -39,12 +40,25 @@ def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.RecordBatchRea
     # As Parquet names them.
     names = {name.replace(".", ".list.element.") for name in coded}
     dataset = table.to_pyarrow_dataset(
-        schema=schema, parquet_read_options=ds.ParquetReadOptions(dictionary_columns=names)
+        filesystem=files_of(table),
+        schema=schema,
+        parquet_read_options=ds.ParquetReadOptions(dictionary_columns=names),
     )
     compared = [_COMPARED[each.operator](ds.field(each.column), each.value) for each in _comparisons(q)]
     kept = reduce(operator.and_, compared) if compared else None
     columns = {name: ds.field(str(column)) for name, column in q.columns}
     return dataset.scanner(columns=columns, filter=kept).to_reader()
+
+
+def files_of(table: DeltaTable) -> fs.FileSystem | None:
+    """The file system of a local table's directory; None for that of delta-rs, which calls Python from Arrow's threads:
+    a process that ends while they free what they have read is aborted."""
+    from pyarrow import fs
+
+    if not table.table_uri.startswith("file:"):
+        return None
+    system, path = fs.FileSystem.from_uri(table.table_uri)
+    return fs.SubTreeFileSystem(path, system)
 
 
 def _comparisons(q: Query) -> list[Where]:

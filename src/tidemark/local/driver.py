@@ -160,7 +160,7 @@ def _connection(process: subprocess.Popen[bytes], connection_file: Path) -> tupl
             )
             raise PlatformError(
                 f"Spark's Java process {state} at its start",
-                "Its message is above. Is there enough memory for it?",
+                "Its message is above. Are there enough memory and file descriptors (`ulimit -n`) for it?",
             )
         time.sleep(0.02)
     content = connection_file.read_bytes()
