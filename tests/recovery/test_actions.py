@@ -41,6 +41,24 @@ def test_own_hosts_that_are_changed_back_hold_for_lines_that_came_meanwhile(tmp_
         compare(world)
 
 
+def test_a_killed_recount_takes_over_no_lines_that_were_read_with_other_settings(tmp_path: Path) -> None:
+    """The own hosts of shop are set, which history never gets, unset and set again."""
+    with commands() as process:
+        engine = FileEngine(process)
+        world = world_of_files(
+            engine, tmp_path, random.Random(1), traffic(seed=1, lines=1_000), tables_with(["silver.sessions"])
+        )
+        for _ in range(2):
+            import_new(world)
+        change_hosts(world)
+        assert engine.kill(world, "swap:before-journal@1", "fill").startswith("killed")
+        change_hosts(world)
+        for _ in range(4):
+            import_new(world)
+        change_hosts(world)
+        compare(world)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", [108, 113, 114, 117])
@@ -50,7 +68,7 @@ def test_seeds_that_failed_once(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("seed", [10020, 10054, 20040, 20054])
+@pytest.mark.parametrize("seed", [10020, 10054, 20040, 20054, 30061])
 def test_scenarios_of_the_soak_that_failed_once(tmp_path: Path, seed: int) -> None:
     """Those that end with 0 are on a pipeline."""
     options = f"--scenarios 1 --seed {seed} --directory {tmp_path} -v"

@@ -42,12 +42,10 @@ class Journal:
     def of(cls, home: Home, names: Sequence[str], rows: int, rules: str, *, kept: bool) -> Journal:
         """The journal of a rebuild of the named tables in parts of `rows`: the home's if it matches, else a new one.
         `rules` is the `rules_version` of lines."""
-        path = home.settings.home / "swap" / "rebuild.json"
-        states = schema_check.rebuilt(home.settings, home.tables)
+        path = _path(home)
         identity = {
             "names": list(names),
-            "tables": {name: state.entries for name, state in states.items()},
-            "rules": rules,
+            **_meaning(home, rules),
             "rows": rows,
             "format": 2,  # of this file
             # After a power cut the staged files may lack the last writes.
@@ -72,6 +70,25 @@ class Journal:
     def outlives_failure(self) -> bool:
         """Whether the staged tables are kept when the rebuild fails. If a resumed one fails, the next starts again."""
         return self.kept and not self.resumed
+
+
+def drop_other(home: Home, rules: str) -> None:
+    """Removes the journal of a rebuild with other settings or rules than those of now, by which lines are read from now
+    on: the rebuild would take over these lines as they are. For a start, before lines are read."""
+    path = _path(home)
+    made = read_record(path).get("made", {})
+    if any(made.get(name) != value for name, value in _meaning(home, rules).items()):
+        path.unlink(missing_ok=True)
+
+
+def _path(home: Home) -> Path:
+    return home.settings.home / "swap" / "rebuild.json"
+
+
+def _meaning(home: Home, rules: str) -> dict[str, Any]:
+    """How the tables are made, and lines are read."""
+    states = schema_check.rebuilt(home.settings, home.tables)
+    return {"tables": {name: state.entries for name, state in states.items()}, "rules": rules}
 
 
 def staged_parts(store: Store, tables: Sequence[Table], before: Commit, parts: int) -> int:

@@ -10,7 +10,16 @@ from functools import partial
 
 from tidemark.local.records import read_record
 from tidemark.loops import Side, attempted
-from tidemark.operate import backfill, goal_notes, notes, observe, privacy_notes, quarantine, site_settings
+from tidemark.operate import (
+    backfill,
+    goal_notes,
+    journal,
+    notes,
+    observe,
+    privacy_notes,
+    quarantine,
+    site_settings,
+)
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Report
@@ -32,6 +41,7 @@ class Beside:
 
     def note_changes(self) -> None:
         """Before the flows start, writes notes about changed goals and settings of sites. Raises TableError."""
+        journal.drop_other(self.pipeline, self.pipeline.rules_version)
         goal_notes.complete(self.pipeline)  # a kill may have come between the count and its note
         goal_notes.announce(self.pipeline)
         site_settings.settle(self.pipeline)
