@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable, write_deltalake
 
 from tidemark import __version__
 from tidemark.cli import tidemark
@@ -118,6 +121,24 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PlatformError, match=r"cannot write the home .*Name another directory with --home"):
         directories.prepare_home(Settings.of(home=tmp_path / "file" / "home"))
+
+
+@pytest.mark.parametrize("name", ["a#1", "a?b", "a[1]", "a%20b", "a\\b"])
+def test_a_home_below_which_no_table_could_be_opened_is_refused(tmp_path: Path, name: str) -> None:
+    mark = re.escape(name[1:-1] if name != "a[1]" else "[")
+    message = rf"tables cannot be opened below .*, because of {mark} in its path.* --home"
+    with pytest.raises(PlatformError, match=message):
+        directories.prepare_home(Settings.of(home=tmp_path / name / "home"))
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["José's home", "100%", "a+b, c&d"])
+def test_a_home_may_have_any_other_name(tmp_path: Path, name: str) -> None:
+    settings = Settings.of(home=tmp_path / name)
+    directories.prepare_home(settings)
+    table = str(settings.tables / "gold" / "pages")
+    write_deltalake(table, pa.table({"n": [1]}))
+    assert len(DeltaTable(table).history()) == 1
 
 
 def test_a_home_of_a_newer_version_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from tidemark.local.locks import locked
 from tidemark.local.records import read_record, write_record
 from tidemark.settings import Settings
 
+# In the path of a table, delta-rs takes these for marks of a URL.
+_MARKS = re.compile(r"[\[\]#?\\]|%[0-9A-Fa-f]{2}")
 # The versions that made the home, and that wrote to it last.
 _VERSION = "version.json"
 log = logging.getLogger("tidemark.home")
@@ -25,7 +27,8 @@ log = logging.getLogger("tidemark.home")
 
 def prepare_home(settings: Settings) -> None:
     """Creates the home's directories, for their owner only, and records the version that writes there. Raises
-    PlatformError if the home cannot be written, or as `require_version`."""
+    PlatformError if the home cannot be written or has an unusable name, or as `require_version`."""
+    _require_usable_name(settings.home.resolve())
     require_version(settings)
     try:
         _protect(settings)
@@ -40,6 +43,14 @@ def prepare_home(settings: Settings) -> None:
             error,
             "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
+
+
+def _require_usable_name(home: Path) -> None:
+    if mark := _MARKS.search(str(home)):
+        raise PlatformError(
+            f"tables cannot be opened below {home}, because of {mark[0]} in its path",
+            "Name another directory with --home or TIDEMARK_HOME.",
+        )
 
 
 def require_version(settings: Settings) -> None:
