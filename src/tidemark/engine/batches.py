@@ -13,8 +13,11 @@ import pyarrow as pa
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine.groups import anti_join
-from tidemark.engine.tasks import Outcome
+from tidemark.engine.tasks import CHUNK_BYTES, PREPARED_ROWS, Outcome
 from tidemark.engine.work import Part, Work
+
+# Rows of a part that a thread prepares: each part costs about as much as four thousand rows, whatever it has.
+_LEAST_ROWS = 5_000
 
 
 class Batch(Protocol):
@@ -38,10 +41,12 @@ class Local:
     prepared: pa.Table
 
     @classmethod
-    def of(cls, work: Work, rows: pa.Table, threads: Executor) -> Local:
-        """Prepares rows in threads."""
-        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
-        parts = [pa.Table.from_batches([batch]) for batch in batches]
+    def of(cls, work: Work, rows: pa.Table, threads: Executor, workers: int) -> Local:
+        """Prepares rows in `workers` threads."""
+        share = max(-(-rows.num_rows // workers), _LEAST_ROWS)
+        short = rows.num_rows * CHUNK_BYTES // max(rows.nbytes, 1)
+        size = max(1, min(share, PREPARED_ROWS, short))
+        parts = [rows.slice(first, size) for first in range(0, rows.num_rows, size)] or [rows]
         return cls(work, pa.concat_tables(threads.map(work.prepare, parts)))
 
     def without(self, keys: pa.Table) -> Local:

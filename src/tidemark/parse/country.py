@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,12 @@ def lookup(database: str) -> Lookup:
 
 def data_version(database: str) -> str:
     """The version of the country data, for `silver.requests.rules_version`. Raises as `lookup`."""
-    return _version_of(database, *_stamp(database)) if database else f"iptocc {version('iptocc')}"
+    return _version_of(database, *_stamp(database)) if database else _built_in_version()
+
+
+@cache
+def _built_in_version() -> str:
+    return f"iptocc {version('iptocc')}"  # reads a file
 
 
 @lru_cache(maxsize=4)

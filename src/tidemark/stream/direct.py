@@ -25,8 +25,6 @@ Ranges = Mapping[int, tuple[int, int]]
 # A larger batch is one of a backlog, which Spark reads.
 MOST_ROWS = 20_000
 _MOST_BYTES = 16 << 20
-# Threads validate parts of the rows.
-_PART_ROWS = 5_000
 _PATIENCE_SECONDS = 1.0
 # Seconds for which Spark reads all batches after a failure, such as a transaction mark in a range. Each further failure
 # doubles them.
@@ -58,7 +56,7 @@ class DirectRecords:
         try:
             records = _table(self._settings.topic, self._messages(ranges))
             self._pause = _PAUSE_SECONDS
-            return pa.Table.from_batches(records.to_batches(_PART_ROWS), records.schema)
+            return records
         except (KafkaException, ValueError, OverflowError) as error:
             log.debug("Spark reads the next batches: %s", error)
             self._not_before = time.monotonic() + self._pause
