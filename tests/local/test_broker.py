@@ -132,6 +132,25 @@ def test_lines_survive_a_kill_of_the_broker_and_its_restart(kafka_home: Settings
     assert consume(second.bootstrap_servers, "lines", 1001)[-1] == b"one more"
 
 
+@pytest.mark.parametrize("name", ["José 𝄞", "a'b:c 100%"])
+def test_a_home_may_have_any_name(home: Settings, name: str) -> None:
+    named = home.changed(home=home.home / name)
+    address = broker.start(named).bootstrap_servers
+    try:
+        create_topic(address, "there")
+        assert wait_until(lambda: any((named.home / "broker" / "data").glob("there-*")), timeout=10)
+        assert (named.logs / "broker.log").exists()
+        assert (named.logs / "broker.out").read_bytes() == b""
+    finally:
+        broker.stop(named)
+
+
+def test_a_comma_in_the_homes_path_is_named(home: Settings) -> None:
+    """Kafka has no way to escape it."""
+    with pytest.raises(PlatformError, match=r"Kafka takes the comma in .*a,b.*--home"):
+        broker.start(home.changed(home=home.home / "a,b"))
+
+
 def test_start_and_stop_may_be_repeated(kafka_home: Settings) -> None:
     first = broker.start(kafka_home)
     again = broker.start(kafka_home)

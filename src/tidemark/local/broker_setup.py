@@ -44,7 +44,8 @@ def prepare(settings: Settings, nodes: Sequence[Node]) -> list[list[str]]:
     the commands that start them.
 
     Raises PlatformError if Java or the jars are missing, formatting fails, or the home has another number of
-    nodes, SettingError for an unusable `broker_properties`, and OSError if files cannot be written.
+    nodes or a comma in its path, SettingError for an unusable `broker_properties`, and OSError if files cannot be
+    written.
     """
     _require_same_number(settings, len(nodes))
     cluster = _cluster_id(settings.home / nodes[0].part() / "data")
@@ -53,6 +54,11 @@ def prepare(settings: Settings, nodes: Sequence[Node]) -> list[list[str]]:
 
 def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster: str) -> list[str]:
     directory = settings.home / node.part()
+    if "," in str(directory):
+        raise PlatformError(
+            f"Kafka takes the comma in {directory} for the end of a name",
+            "Name another directory with --home or TIDEMARK_HOME, or another Kafka with --bootstrap-servers.",
+        )
     directory.mkdir(exist_ok=True)
     temporary = settings.home / "tmp" / node.part()
     temporary.mkdir(parents=True, exist_ok=True)
@@ -269,7 +275,7 @@ def _logging(settings: Settings, node: Node) -> str:
         "appender.file.type": "RollingFile",
         "appender.file.name": "FILE",
         "appender.file.fileName": log_file(settings, node.part()),
-        "appender.file.filePattern": f"{settings.logs}/{node.part()}.%i.log",
+        "appender.file.filePattern": f"{str(settings.logs).replace('%', '%%')}/{node.part()}.%i.log",
         "appender.file.layout.type": "PatternLayout",
         "appender.file.layout.pattern": "%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC} %p %m (%c{1})%n",
         "appender.file.policies.type": "Policies",
@@ -285,5 +291,9 @@ def _logging(settings: Settings, node: Node) -> str:
 
 
 def _escaped(value: object) -> str:
-    """A value in Java's properties format, with escaped backslashes."""
-    return str(value).replace("\\", "\\\\")
+    """A value in Java's properties format: characters other than ASCII as their UTF-16 code units."""
+    text = str(value).replace("\\", "\\\\")
+    return "".join(
+        char if char.isascii() else re.sub(r"(....)", r"\\u\1", char.encode("utf-16-be").hex())
+        for char in text
+    )
