@@ -311,8 +311,9 @@ def forget(world: World, address: str = "") -> str:
 
 
 def any_address(world: World) -> str:
-    """An address that lines came from."""
-    return world.chance.choice([line for _, line in world.sent if line[:1].isdigit()]).split()[0].decode()
+    """An address that lines came from, unless all were forgotten or have none."""
+    addresses = [line.split()[0].decode() for _, line in world.sent if line[:1].isdigit()]
+    return world.chance.choice(addresses) if addresses else "192.0.2.1"
 
 
 def maintain(world: World) -> None:
