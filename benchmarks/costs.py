@@ -54,7 +54,7 @@ class _Costs:
         for table in pipeline.tables:
             self._store.ensure(table)
         with ThreadPoolExecutor(validation_threads()) as threads:
-            self._batch = Local.of(self._first.work, lines, threads, validation_threads())
+            self._batch = Local.of(self._first.work, lines, threads)
 
     def figures(self) -> list[Figure]:
         return [

@@ -80,7 +80,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     first, second = pipeline.flows
     lines = access_log.access_log(records)
     fetched = lines.toArrow()
-    batch = Local.of(first.work, fetched, threads, validation_threads())
+    batch = Local.of(first.work, fetched, threads)
     accepted = batch.prepared.filter(batch.prepared["accepted"]).select(requests.TABLE.column_names)
     later = Local(second.work, accepted)
 
@@ -102,12 +102,8 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
         "... and collect as Arrow": lines.toArrow,
-        "parse, in the driver": lambda: Local.of(
-            Work(validation=parsing), fetched, threads, validation_threads()
-        ),
-        "parse, enrich and validate, in the driver": lambda: Local.of(
-            first.work, fetched, threads, validation_threads()
-        ),
+        "parse, in the driver": lambda: Local.of(Work(validation=parsing), fetched, threads),
+        "parse, enrich and validate, in the driver": lambda: Local.of(first.work, fetched, threads),
         "all of the first flow in executors but the commits": executed,
         **{f"write {table.name}": appended(table, part) for table, part in first.work.appends},
         **{f"merge into {table.name}": merged(table, each, batch) for table, each in first.upserts},

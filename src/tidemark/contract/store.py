@@ -96,9 +96,6 @@ class Files(Protocol):
     def options(self) -> dict[str, str] | None:
         """Storage options with which delta-rs reaches the tables."""
 
-    def rooted(self, directory: str) -> fs.FileSystem | None:
-        """The file system of a table's directory, for scans; None for that of delta-rs."""
-
     def located(self, uri: str) -> str:
         """The path of a file in Spark's notation."""
 

@@ -15,6 +15,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.groups import anti_join
 from tidemark.engine.tasks import CHUNK_BYTES, PREPARED_ROWS, Outcome
 from tidemark.engine.work import Part, Work
+from tidemark.machine import validation_threads
 
 # Rows of a part that a thread prepares: each part costs about as much as four thousand rows, whatever it has.
 _LEAST_ROWS = 5_000
@@ -41,9 +42,9 @@ class Local:
     prepared: pa.Table
 
     @classmethod
-    def of(cls, work: Work, rows: pa.Table, threads: Executor, workers: int) -> Local:
-        """Prepares rows in `workers` threads."""
-        share = max(-(-rows.num_rows // workers), _LEAST_ROWS)
+    def of(cls, work: Work, rows: pa.Table, threads: Executor) -> Local:
+        """Prepares rows in threads, of which there are `validation_threads`."""
+        share = max(-(-rows.num_rows // validation_threads()), _LEAST_ROWS)
         short = rows.num_rows * CHUNK_BYTES // max(rows.nbytes, 1)
         size = max(1, min(share, PREPARED_ROWS, short))
         parts = [rows.slice(first, size) for first in range(0, rows.num_rows, size)] or [rows]

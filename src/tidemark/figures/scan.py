@@ -51,8 +51,9 @@ def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.RecordBatchRea
 
 
 def files_of(table: DeltaTable) -> fs.FileSystem | None:
-    """The file system of a local table's directory; None for that of delta-rs, which calls Python from Arrow's threads:
-    a process that ends while they free what they have read is aborted."""
+    """The file system for scans of a table: that of a local table's directory, because delta-rs' own calls Python from
+    Arrow's threads, and a process that ends while they free what they have read is aborted. None, for that of delta-rs,
+    where the table is elsewhere: it knows the sizes of the files from the log, which saves a request per file."""
     from pyarrow import fs
 
     if not table.table_uri.startswith("file:"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import shlex
@@ -291,9 +292,5 @@ def _logging(settings: Settings, node: Node) -> str:
 
 
 def _escaped(value: object) -> str:
-    """A value in Java's properties format: characters other than ASCII as their UTF-16 code units."""
-    text = str(value).replace("\\", "\\\\")
-    return "".join(
-        char if char.isascii() else re.sub(r"(....)", r"\\u\1", char.encode("utf-16-be").hex())
-        for char in text
-    )
+    """A value in Java's properties format, which escapes characters as JSON does."""
+    return json.dumps(str(value))[1:-1]

@@ -76,8 +76,8 @@ def drop_other(home: Home, rules: str) -> None:
     """Removes the journal of a rebuild with other settings or rules than those of now, by which lines are read from now
     on: the rebuild would take over these lines as they are. For a start, before lines are read."""
     path = _path(home)
-    made = read_record(path).get("made", {})
-    if any(made.get(name) != value for name, value in _meaning(home, rules).items()):
+    made = read_record(path).get("made")
+    if made and any(made.get(name) != value for name, value in _meaning(home, rules).items()):
         path.unlink(missing_ok=True)
 
 

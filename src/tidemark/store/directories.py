@@ -23,10 +23,6 @@ class Directories:
     system: fs.FileSystem = field(default_factory=fs.LocalFileSystem, compare=False)
     options: None = None
 
-    def rooted(self, directory: str) -> fs.FileSystem:
-        # The file system of delta-rs calls Python from Arrow's threads, which aborts a process that is ending.
-        return fs.SubTreeFileSystem(directory, self.system)
-
     def located(self, uri: str) -> str:
         return uri
 

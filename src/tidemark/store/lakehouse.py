@@ -22,6 +22,7 @@ from tidemark.errors import (
     refused_file,
     shortage,
 )
+from tidemark.figures.scan import files_of
 from tidemark.local import durable
 from tidemark.settings import Settings, options_of
 from tidemark.store import directories, object_storage
@@ -98,8 +99,8 @@ class Lakehouse:
         return DeltaTable(self.path(table), version=version, storage_options=self.files.options)
 
     def dataset(self, table: Table | str, at: DeltaTable) -> ds.Dataset:
-        """The rows of a table at the version of `at`. Raises as `files`."""
-        return at.to_pyarrow_dataset(filesystem=self.files.rooted(self.directory(table)))
+        """The rows of a table at the version of `at`."""
+        return at.to_pyarrow_dataset(filesystem=files_of(at))
 
     def exists(self, table: Table | str) -> bool:
         """Whether the table has a log. Raises as `files`."""

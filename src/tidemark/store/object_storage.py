@@ -107,10 +107,6 @@ class Objects:
     def base(self) -> str:
         return urlsplit(self.url).path.strip("/")
 
-    def rooted(self, directory: str) -> None:
-        # That of delta-rs knows the sizes of the files from the log, which saves a request per file.
-        return None
-
     def located(self, uri: str) -> str:
         return uri.lstrip("/")
 

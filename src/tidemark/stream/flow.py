@@ -124,7 +124,7 @@ class BatchWriter:
     ) -> Iterator[Batch]:
         """The batch in this process, where its rows are fetched, else in executors, half of them if it is `sparing`."""
         if fetched is not None:
-            yield Local.of(work, fetched, self._validators, validation_threads())
+            yield Local.of(work, fetched, self._validators)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
         frame, read, schema = self.flow.source.spread(prepared, sparing=sparing)
