@@ -75,9 +75,10 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     store = pipeline.store
     threads = ThreadPoolExecutor(validation_threads())
     numbers = count()
+    first, second = pipeline.flows
+    first_work = first.work  # makes the visitor key, which must be older than the tables
     for table in pipeline.tables:
         store.ensure(table)
-    first, second = pipeline.flows
     lines = access_log.access_log(records)
     fetched = lines.toArrow()
     batch = Local.of(first.work, fetched, threads)
