@@ -29,6 +29,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.batches import Local
 from tidemark.engine.distributed import distributed
+from tidemark.engine.executors import Spread
 from tidemark.engine.work import Part, Work
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
@@ -91,7 +92,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         )
 
     def executed() -> object:
-        with distributed(first.work, lines, store, "benchmark") as done:
+        with distributed(first_work, Spread(lines), store, "benchmark") as done:
             return done
 
     parsing = Vectorized(LINE, FIELDS, fields)

@@ -20,6 +20,7 @@ from tidemark.contract.measure import Measure, Scan, count, newest, repeated, to
 from tidemark.contract.store import Commit, Operator, Store
 from tidemark.contract.table import Change, Column, Table
 from tidemark.engine.distributed import distributed
+from tidemark.engine.executors import Spread
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import TableError
 from tidemark.figures import query as figures
@@ -230,7 +231,7 @@ def test_spark_rows_are_appended_once_but_for_those_left_out(
     frame = spark.createDataFrame(rows(("a", 0, 1), ("b", 0, 1)), spark_schema(WINDOWS))
     work = Work(appends=[(WINDOWS, ALL)], left_out=rows(("b", 0, 1)).select(list(WINDOWS.key)))
     for each in (store, make_store()):
-        with distributed(work, frame, each, "flow-00000") as batch:
+        with distributed(work, Spread(frame), each, "flow-00000") as batch:
             batch.append(each, WINDOWS, ALL, Commit("flow/1", 0))
     assert content(store) == [("a", 0, 1)]
     assert make_store().committed(WINDOWS, "flow/1") == 0

@@ -85,11 +85,11 @@ def test_a_batch_read_here_is_the_one_that_spark_reads(
 
     def both(batch: DataFrame) -> tuple[pa.Table, pa.Table]:
         by_spark = batch.toArrow()
-        frame, read = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch)
-        assert rows(frame.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
-        half, read = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch, sparing=True)
-        assert half.rdd.getNumPartitions() == max(1, spark.sparkContext.defaultParallelism // 2)
-        assert rows(half.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
+        spread = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch)
+        assert rows(spread.rows.toArrow()) == rows(by_spark)
+        half = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch, sparing=True)
+        assert half.frame.rdd.getNumPartitions() == max(1, spark.sparkContext.defaultParallelism // 2)
+        assert rows(half.rows.toArrow()) == rows(by_spark)
         monkeypatch.setattr(DataFrame, "toArrow", None)  # from here on it is not asked
         local = fetch(batch)
         monkeypatch.undo()

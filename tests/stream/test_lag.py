@@ -60,7 +60,10 @@ def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     for number, offset in enumerate(('{"log": {"0": 5}}', '{"log": {"0": 9, "1": 3}}')):
         (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{offset}", encoding="utf-8")
-    assert topic_rows("log", tmp_path, 0) == 5
+    assert topic_rows("log", tmp_path, 0) is None, "where it begins is not known"
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_text('\0v1\n{"log": {"0": 2}}', encoding="utf-8")
+    assert topic_rows("log", tmp_path, 0) == 3
     assert topic_rows("log", tmp_path, 1) == 4 + 3
     assert topic_rows("log", tmp_path, 2) is None
     assert topic_rows("other", tmp_path, 0) is None

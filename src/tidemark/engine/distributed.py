@@ -14,39 +14,32 @@ from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Executed, Local
+from tidemark.engine.executors import Spread
 from tidemark.engine.tasks import Outcome
 from tidemark.engine.work import Part, Work
 
 
 @contextmanager
-def distributed(
-    work: Work,
-    frame: DataFrame,
-    store: Store,
-    label: str,
-    read: executors.Read = iter,
-    schema: pa.Schema | None = None,
-) -> Iterator[Batch]:
-    """A batch of any size in executors, from a frame of its rows. Names of written files contain `label`.
-
-    `read` reads the rows, of the `schema`, if the frame has only their locations.
-    """
+def distributed(work: Work, rows: Spread, store: Store, label: str) -> Iterator[Batch]:
+    """A batch of any size in executors. Names of written files contain `label`."""
 
     def none() -> Batch:
         """A batch without rows."""
-        return Local(work, work.prepare(schema.empty_table() if schema else frame.limit(0).toArrow()))
+        return Local(
+            work, work.prepare(rows.schema.empty_table() if rows.schema else rows.frame.limit(0).toArrow())
+        )
 
     directories = {table.name: store.directory(table) for table, _ in work.appends}
     if all(directories.values()):
         there = {name: directory for name, directory in directories.items() if directory}
 
         def run(keys: pa.Table | None) -> Outcome:
-            return executors.run(replace(work, left_out=keys), frame, there, label, read)
+            return executors.run(replace(work, left_out=keys), rows, there, label)
 
         done = run(work.left_out)
         yield Executed(done, run) if done.partials or done.files else none()
         return
-    prepared = work.validation.to_frame(frame) if work.validation else frame
+    prepared = work.validation.to_frame(rows.rows) if work.validation else rows.rows
     if work.left_out is not None:
         prepared = _without(prepared, work.left_out)
     prepared.persist()
@@ -70,7 +63,7 @@ class Kept:
     def of(cls, work: Work, prepared: DataFrame) -> Kept:
         """From a frame of prepared rows."""
         aggregating = Work(aggregations=work.aggregations)
-        outcome = executors.run(aggregating, prepared, {}, "") if work.aggregations else Outcome()
+        outcome = executors.run(aggregating, Spread(prepared), {}, "") if work.aggregations else Outcome()
         return cls(work, prepared, outcome)
 
     def without(self, keys: pa.Table) -> Kept:

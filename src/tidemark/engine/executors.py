@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidemark.contract.store import DataFile, Directory
 from tidemark.engine.tasks import FAN_IN, Outcome, Partials, Task, chunks, load
@@ -28,14 +29,26 @@ Batches = Iterator[pa.RecordBatch]
 Read = Callable[[Batches], Batches]
 
 
-def run(
-    work: Work, batch: DataFrame, directories: Mapping[str, Directory], label: str, read: Read = iter
-) -> Outcome:
-    """Does the work on a frame of the rows, and writes files with `label` in their names into the directories.
+@dataclass(frozen=True)
+class Spread:
+    """Rows for executors: a frame of them, or of their locations, from which `read` reads rows of the `schema`."""
 
-    `read` reads the rows if the frame has only their locations. A frame without rows has no partial rows.
-    """
-    results = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
+    frame: DataFrame
+    read: Read = iter
+    schema: pa.Schema | None = None
+
+    @property
+    def rows(self) -> DataFrame:
+        """A frame of the rows."""
+        if self.schema is None:
+            return self.frame
+        return self.frame.mapInArrow(self.read, from_arrow_schema(self.schema))
+
+
+def run(work: Work, batch: Spread, directories: Mapping[str, Directory], label: str) -> Outcome:
+    """Does the work on the rows, and writes files with `label` in their names into the directories. Without rows there
+    are no partial rows."""
+    results = batch.frame.mapInArrow(partial(_task, work, directories, label, batch.read), _RESULT)
     # The tasks of the frame that is collected below, so that Spark plans it once.
     tasks = results._jdf.queryExecution().toRdd().getNumPartitions()
     if tasks > FAN_IN:

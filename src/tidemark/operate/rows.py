@@ -113,7 +113,7 @@ class Rows:
             return aggregation.partial(self.read().select(list(aggregation.needs)))
         work = Work(aggregations={"rows": (aggregation, ALL)})
         there = self._spread(aggregation.needs)
-        partials = executors.run(work, there[0], {}, "", there[1]).partials if there else {}
+        partials = executors.run(work, there, {}, "").partials if there else {}
         return partials["rows"] if "rows" in partials else aggregation.partial(self._none(aggregation.needs))
 
     @contextmanager
@@ -130,11 +130,11 @@ class Rows:
         if there is None:
             yield Local(work, work.prepare(none))
             return
-        with distributed(work, there[0], store, label, there[1], none.schema) as batch:
+        with distributed(work, there, store, label) as batch:
             yield batch
 
-    def _spread(self, columns: Sequence[str]) -> tuple[DataFrame, executors.Read] | None:
-        """These columns of the rows for executors, see `spread`; None without rows. Spark reads files that Arrow cannot
+    def _spread(self, columns: Sequence[str]) -> executors.Spread | None:
+        """These columns of the rows for executors; None without rows. Spark reads files that Arrow cannot
         read, and its errors are explained."""
         first = self.slices[0]
         if first.lakehouse.can.files is not None:
@@ -143,7 +143,7 @@ class Rows:
                 return spread(
                     self.spark(), first.lakehouse.files.system, first.table.arrow_schema, files, columns
                 )
-        return self.frame().select(*columns), iter
+        return executors.Spread(self.frame().select(*columns))
 
     def _none(self, columns: Sequence[str]) -> pa.Table:
         return self.slices[0].table.arrow_schema.empty_table().select(list(columns))

@@ -8,15 +8,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tidemark.kafka import client as kafka
-from tidemark.kafka.records import HEADERS
+from tidemark.kafka.messages import records
 from tidemark.settings.sections import KafkaSettings
 
 # Offsets from the first to before the last, by partition.
@@ -26,10 +25,31 @@ Ranges = Mapping[int, tuple[int, int]]
 MOST_ROWS = 20_000
 _MOST_BYTES = 16 << 20
 _PATIENCE_SECONDS = 1.0
-# Seconds for which Spark reads all batches after a failure, such as a transaction mark in a range. Each further failure
-# doubles them.
+# Seconds for which Spark reads all batches after a failure, such as a transaction mark in a range.
 _PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
 log = logging.getLogger("tidemark.stream")
+
+
+class Pause:
+    """Time in which Spark reads, after a client has failed. Each further failure doubles it."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._seconds = _PAUSE_SECONDS
+
+    @property
+    def lasts(self) -> bool:
+        """Whether Spark reads."""
+        return time.monotonic() < self._until
+
+    def begin(self) -> None:
+        """After a failure."""
+        self._until = time.monotonic() + self._seconds
+        self._seconds = min(2 * self._seconds, _MOST_PAUSE_SECONDS)
+
+    def end(self) -> None:
+        """After a success: the next pause is short again."""
+        self._seconds = _PAUSE_SECONDS
 
 
 class DirectRecords:
@@ -40,27 +60,21 @@ class DirectRecords:
         self._consumer: Consumer | None = None
         self._positions: dict[int, int] = {}
         self._waiting: dict[int, deque[Message]] = {}
-        self._not_before = 0.0
-        self._pause = _PAUSE_SECONDS
+        self._pause = Pause()
 
     def read(self, ranges: Ranges) -> pa.Table | None:
-        """The records of these ranges: topic, partition, offset, kafka_timestamp (microseconds; NULL if there is none),
-        value, and the headers of lines as text. None if Spark has to read them, because they are many, do not have all
-        offsets of the ranges, or the cluster does not answer in time."""
-        if (
-            sum(end - start for start, end in ranges.values()) > MOST_ROWS
-            or time.monotonic() < self._not_before
-        ):
+        """The records of these ranges (`tidemark.kafka.messages.records`). None if Spark has to read them, because they
+        are many, do not have all offsets of the ranges, or the cluster does not answer in time."""
+        if sum(end - start for start, end in ranges.values()) > MOST_ROWS or self._pause.lasts:
             self._release()
             return None
         try:
-            records = _table(self._settings.topic, self._messages(ranges))
-            self._pause = _PAUSE_SECONDS
-            return records
-        except (KafkaException, ValueError, OverflowError) as error:
+            rows = records(self._settings.topic, self._messages(ranges))
+            self._pause.end()
+            return rows
+        except (KafkaException, ValueError) as error:
             log.debug("Spark reads the next batches: %s", error)
-            self._not_before = time.monotonic() + self._pause
-            self._pause = min(2 * self._pause, _MOST_PAUSE_SECONDS)
+            self._pause.begin()
             self._release()
             return None
 
@@ -124,41 +138,3 @@ class DirectRecords:
         if self._consumer and self._positions:
             self._consumer.unassign()
         self._positions = {}
-
-
-def _table(topic: str, messages: Sequence[Message]) -> pa.Table:
-    """Raises ValueError for a header that is no text and OverflowError for a timestamp outside of microseconds."""
-    headers = [_headers(message) for message in messages]
-    present, nothing = frozenset[str]().union(*headers), pa.nulls(len(messages), pa.string())
-    columns = {
-        "topic": pa.repeat(pa.scalar(topic, pa.string()), len(messages)),
-        "partition": pa.array([message.partition() for message in messages], pa.int32()),
-        "offset": pa.array([message.offset() for message in messages], pa.int64()),
-        "kafka_timestamp": pa.array(map(_microseconds, messages), pa.int64()).cast(
-            pa.timestamp("us", tz="UTC")
-        ),
-        "value": pa.array([message.value() or b"" for message in messages], pa.binary()),
-    }
-    # Most lines have no header, and looking for each takes longer than all the rest.
-    texts = {
-        name: pa.array([_text(each.get(name)) for each in headers], pa.string())
-        if name in present
-        else nothing
-        for name in HEADERS
-    }
-    return pa.table({**columns, **texts})
-
-
-def _headers(message: Message) -> dict[str, Any]:
-    """The headers by name; the first one if several have the same name."""
-    given: Any = message.headers()  # in the client's types also a dictionary
-    return dict(reversed(given)) if given else {}
-
-
-def _microseconds(message: Message) -> int | None:
-    kind, milliseconds = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds * 1000
-
-
-def _text(value: bytes | str | None) -> str | None:
-    return value.decode() if isinstance(value, bytes) else value

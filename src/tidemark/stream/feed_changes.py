@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.table import Table
 from tidemark.engine import executors
+from tidemark.engine.executors import Spread
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark_change import commit_of
@@ -66,7 +67,8 @@ class FeedChanges:
                 "added": (aggregation, Part("gone", wanted=False)),
             }
         )
-        partials = executors.run(work, self._load(reader).select(*aggregation.needs, gone), {}, "").partials
+        changes = self._load(reader).select(*aggregation.needs, gone)
+        partials = executors.run(work, Spread(changes), {}, "").partials
         empty = aggregation.partial(self._empty(aggregation))
         return Step(partials.get("removed", empty), partials.get("added", empty))
 
@@ -81,7 +83,7 @@ class FeedChanges:
 
     def _aggregated(self, frame: DataFrame, aggregation: Revisable) -> pa.Table:
         work = Work(aggregations={"rows": (aggregation, ALL)})
-        partials = executors.run(work, frame.select(*aggregation.needs), {}, "").partials
+        partials = executors.run(work, Spread(frame.select(*aggregation.needs)), {}, "").partials
         return partials["rows"] if "rows" in partials else aggregation.partial(self._empty(aggregation))
 
     def _load(self, reader: DataFrameReader) -> DataFrame:

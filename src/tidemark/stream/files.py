@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.store import Files
 from tidemark.contract.table import Table
-from tidemark.engine.executors import Read
+from tidemark.engine.executors import Spread
 from tidemark.store.parquet import PARQUET
 
 _ROW_BY_ROW = ("SQLExecutionRDD", "MapPartitionsRDD")
@@ -55,14 +55,14 @@ class TableFiles:
         except (OSError, pa.ArrowException):
             return batch.toArrow()
 
-    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read]:
-        """A frame of the batch for executors, and the function with which they read its rows."""
+    def spread(self, batch: DataFrame, *, sparing: bool = False) -> Spread:
+        """The rows of the batch for executors."""
         slices = [(self._paths(batch), None)]
         try:
             result = spread(batch.sparkSession, self.files.system, self.schema, slices, sparing=sparing)
         except (OSError, pa.ArrowException):
             result = None
-        return result or (batch, iter)
+        return result or Spread(batch)
 
     def _paths(self, batch: DataFrame) -> list[str]:
         return [self.files.located(path) for path in scanned(batch)]
@@ -76,11 +76,10 @@ def spread(
     columns: Sequence[str] | None = None,
     *,
     sparing: bool = False,
-) -> tuple[DataFrame, Read] | None:
-    """A frame for executors, and the function with which they read the rows of which it has the locations: of the files
-    of each slice, the rows that fulfil its condition. `schema` is that of the files, `columns` (None: all) are those to
-    read. A slice has up to one task for each core, with `sparing` for each second one. None without rows in the files;
-    raises OSError or ArrowException.
+) -> Spread | None:
+    """Rows for executors: of the files of each slice those that fulfil its condition. `schema` is that of the files,
+    `columns` (None: all) are those to read. A slice has up to one task for each core, with `sparing` for each second
+    one. None without rows in the files; raises OSError or ArrowException.
     """
     cores = spark.sparkContext.defaultParallelism
     shares = []
@@ -100,7 +99,8 @@ def spread(
     # Spark makes one task of each batch of Arrow rows.
     locations = spark.createDataFrame(pa.concat_tables(shares))
     names = list(columns or schema.names)
-    return locations, partial(_rows_of, schema, names, [where for _, where in slices], system)
+    read = partial(_rows_of, schema, names, [where for _, where in slices], system)
+    return Spread(locations, read, pa.schema([schema.field(name) for name in names]))
 
 
 def _shared(sizes: Mapping[_Group, int], shares: int) -> list[list[_Group]]:

@@ -103,12 +103,12 @@ class BatchWriter:
         try:
             return self._written(prepared, commit, started)
         except (Py4JJavaError, PySparkException) as error:
-            spark, checkpoint = prepared.sparkSession, self.flow.checkpoint(self._home)
-            again = self.flow.source.again(error, spark, checkpoint, commit.number)
+            checkpoint = self.flow.checkpoint(self._home)
+            again = self.flow.source.again(error, prepared, checkpoint, commit.number)
             if again is None:
                 raise
-        log.warning("batch %d of %s has a timestamp that Spark cannot read", commit.number, self.flow.name)
-        return self._written(self.flow.prepare(again), commit, started)
+        log.info("batch %d of %s is read in another way", commit.number, self.flow.name)
+        return self._written(again, commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Facts:
         rows = self.flow.source.rows(self.flow.checkpoint(self._home), commit.number)
@@ -127,8 +127,9 @@ class BatchWriter:
             yield Local.of(work, fetched, self._validators)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
-        frame, read, schema = self.flow.source.spread(prepared, sparing=sparing)
-        with distributed(work, frame, self._home.store, label, read, schema) as batch:
+        checkpoint = self.flow.checkpoint(self._home)
+        rows = self.flow.source.spread(prepared, checkpoint, commit.number, sparing=sparing)
+        with distributed(work, rows, self._home.store, label) as batch:
             yield batch
 
     def _fetched(self, prepared: DataFrame, number: int, rows: int) -> pa.Table | None:

@@ -45,18 +45,28 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
     At least the batch's rows, because some offsets are marks of transactions.
     """
     ranges = topic_ranges(topic, checkpoint, number)
-    return None if ranges is None else sum(end - (start or 0) for start, end in ranges.values())
+    return None if ranges is None else sum(end - start for start, end in ranges.values())
 
 
-def topic_ranges(topic: str, checkpoint: Path, number: int) -> dict[int, tuple[int | None, int]] | None:
+def topic_ranges(topic: str, checkpoint: Path, number: int) -> dict[int, tuple[int, int]] | None:
     """By partition, the first offset of batch `number` and the one after its last, as planned in its checkpoint; None
-    if unknown. The first offset of a partition's first batch is unknown (None)."""
+    if unknown. A partition that was added later begins with 0: Spark regards all else as lost."""
     try:
         ends: dict[str, int] = offset_of(checkpoint, number)[topic]
-        starts: dict[str, int] = offset_of(checkpoint, number - 1)[topic] if number else {}
-        return {int(partition): (starts.get(partition), end) for partition, end in ends.items()}
+        starts: dict[str, int] = (
+            offset_of(checkpoint, number - 1) if number else _first_offsets(checkpoint)
+        )[topic]
+        return {int(partition): (starts.get(partition, 0), end) for partition, end in ends.items()}
     except (OSError, ValueError, LookupError):
         return None
+
+
+def _first_offsets(checkpoint: Path) -> dict[str, Any]:
+    """The offsets at which Spark's source of the topic began."""
+    # A zero byte precedes the version, for the sake of Spark 2.1.
+    text = (checkpoint / "sources" / "0" / "0").read_text(encoding="utf-8").lstrip("\0")
+    offset: dict[str, Any] = json.loads(text.partition("\n")[2])
+    return offset
 
 
 def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int | None:

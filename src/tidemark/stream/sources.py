@@ -12,17 +12,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.table import Table
-from tidemark.engine.executors import Read
+from tidemark.engine.executors import Spread
 from tidemark.home import Home
 from tidemark.kafka import client as kafka
 from tidemark.machine import heap_mebibytes
 from tidemark.settings.sections import KafkaSettings
 from tidemark.store import deltalog
+from tidemark.stream import spread_topic
 from tidemark.stream.batch_size import BatchSize
-from tidemark.stream.direct import DirectRecords
+from tidemark.stream.direct import DirectRecords, Pause
 from tidemark.stream.files import TableFiles
 from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_ranges, topic_rows
-from tidemark.stream.reread import refused, reread
+
+# Spark's source uses microseconds. A timestamp in milliseconds that overflows them, for example of a producer that
+# writes nanoseconds, fails its task at every attempt.
+_TIMESTAMP = "that overflows when converting to Spark's microsecond-precision TimestampType"
 
 
 class Source(Protocol):
@@ -43,11 +47,11 @@ class Source(Protocol):
     def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
         """The rows of the batch of this number, for the driver; None if they are too large."""
 
-    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
-        """A frame of the batch for executors, the function with which they read its rows, and the schema of these if
-        it is another than that of the frame. With `sparing`, a source that can leaves half of the cores."""
+    def spread(self, batch: DataFrame, checkpoint: Path, number: int, *, sparing: bool = False) -> Spread:
+        """The rows of the batch of this number for executors. With `sparing`, a source that can leaves half of the
+        cores."""
 
-    def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
+    def again(self, error: Exception, batch: DataFrame, checkpoint: Path, number: int) -> DataFrame | None:
         """The rows of the batch of this number, read in another way after this error; None if there is no other."""
 
 
@@ -86,17 +90,26 @@ class TopicSource:
         return DirectRecords(self.settings)
 
     def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
-        ranges = topic_ranges(self.settings.topic, checkpoint, number) or {}
-        known = {partition: (first, end) for partition, (first, end) in ranges.items() if first is not None}
-        # The first records after a start are those of a partition whose first offset only Spark knows.
-        records = self._direct.read(known) if ranges and len(known) == len(ranges) else None
+        ranges = topic_ranges(self.settings.topic, checkpoint, number)
+        records = self._direct.read(ranges) if ranges else None
         return batch.toArrow() if records is None else self.rows_of(records)
 
-    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
-        return batch, iter, None
+    @cached_property
+    def _pause(self) -> Pause:
+        return Pause()
 
-    def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
-        return reread(self.settings, spark, checkpoint, number) if refused(error) else None
+    def spread(self, batch: DataFrame, checkpoint: Path, number: int, *, sparing: bool = False) -> Spread:
+        ranges = topic_ranges(self.settings.topic, checkpoint, number)
+        if not ranges or self._pause.lasts or all(start == end for start, end in ranges.values()):
+            return Spread(batch)
+        return spread_topic.spread(batch.sparkSession, self.settings, ranges, self.rows_of)
+
+    def again(self, error: Exception, batch: DataFrame, checkpoint: Path, number: int) -> DataFrame | None:
+        if spread_topic.failed(error):
+            self._pause.begin()
+            return batch
+        # Spark has read a small batch, because it is unusual.
+        return self.spread(batch, checkpoint, number).rows if _TIMESTAMP in str(error) else None
 
 
 @dataclass(frozen=True)
@@ -135,10 +148,8 @@ class TableSource:
     def fetch(self, batch: DataFrame, checkpoint: Path, number: int) -> pa.Table | None:
         return self._files.fetch(batch) if self._files else batch.toArrow()
 
-    def spread(self, batch: DataFrame, *, sparing: bool = False) -> tuple[DataFrame, Read, pa.Schema | None]:
-        if self._files is None:
-            return batch, iter, None
-        return (*self._files.spread(batch, sparing=sparing), self._files.schema)
+    def spread(self, batch: DataFrame, checkpoint: Path, number: int, *, sparing: bool = False) -> Spread:
+        return self._files.spread(batch, sparing=sparing) if self._files else Spread(batch)
 
-    def again(self, error: Exception, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame | None:
+    def again(self, error: Exception, batch: DataFrame, checkpoint: Path, number: int) -> DataFrame | None:
         return None
