@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, Message
+from confluent_kafka import KafkaError as Fault
 
 from tidemark.kafka.records import HEADERS
 
@@ -36,6 +37,15 @@ def records(topic: str, messages: Sequence[Message]) -> pa.Table:
         for name in HEADERS
     }
     return pa.table({**columns, **texts})
+
+
+def is_end(message: Message) -> bool:
+    """Whether this is no message, but says that its partition ends at its offset (`enable.partition.eof`). Raises
+    KafkaException for any other fault."""
+    fault = message.error()
+    if fault is not None and fault.code() != Fault._PARTITION_EOF:
+        raise KafkaException(fault)
+    return fault is not None
 
 
 def _headers(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:

@@ -9,23 +9,20 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
-from itertools import islice
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from tidemark.kafka import client as kafka
-from tidemark.kafka.messages import records
+from tidemark.kafka.messages import is_end, records
 from tidemark.settings.sections import KafkaSettings
 
 # Offsets from the first to before the last, by partition.
 Ranges = Mapping[int, tuple[int, int]]
 
-# A larger batch is one of a backlog, which Spark reads.
-MOST_ROWS = 20_000
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 32 << 20
 _PATIENCE_SECONDS = 1.0
-# Seconds for which Spark reads all batches after a failure, such as a transaction mark in a range.
+# Seconds for which Spark reads all batches after a failure, such as a header that is no text.
 _PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
 log = logging.getLogger("tidemark.stream")
 
@@ -59,14 +56,15 @@ class DirectRecords:
         self._settings = settings
         self._consumer: Consumer | None = None
         self._positions: dict[int, int] = {}
+        # The offset up to which everything has been received.
+        self._reached: dict[int, int] = {}
         self._waiting: dict[int, deque[Message]] = {}
         self._pause = Pause()
 
     def read(self, ranges: Ranges) -> pa.Table | None:
         """The records of these ranges (`tidemark.kafka.messages.records`). None if Spark has to read them, because they
-        are many, do not have all offsets of the ranges, or the cluster does not answer in time."""
-        if sum(end - start for start, end in ranges.values()) > MOST_ROWS or self._pause.lasts:
-            self._release()
+        are long, unusual or not there, or the cluster does not answer in time."""
+        if self._pause.lasts:
             return None
         try:
             rows = records(self._settings.topic, self._messages(ranges))
@@ -79,37 +77,40 @@ class DirectRecords:
             return None
 
     def _messages(self, ranges: Ranges) -> list[Message]:
-        """All messages of the ranges. Raises KafkaException; ValueError if an offset has no message in time."""
+        """All messages of the ranges. Raises KafkaException; ValueError if they do not arrive in time."""
         if any(self._positions.get(partition) != start for partition, (start, _) in ranges.items()):
             self._seek(ranges)
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while missing := sum(self._missing(partition, end) for partition, (_, end) in ranges.items()):
-            self._receive(missing)
-            if time.monotonic() > deadline:
-                raise ValueError(f"{missing} records have not arrived")
+        while missing := sum(
+            max(0, end - self._reached[partition]) for partition, (_, end) in ranges.items()
+        ):
+            if self._receive(missing):
+                deadline = time.monotonic() + _PATIENCE_SECONDS
+            elif time.monotonic() > deadline:
+                raise ValueError(f"{missing} offsets have not been reached")
         messages = []
-        for partition, (start, end) in ranges.items():
+        for partition, (_, end) in ranges.items():
             waiting = self._waiting[partition]
-            if [message.offset() for message in islice(waiting, end - start)] != list(range(start, end)):
-                raise ValueError(f"partition {partition} lacks an offset from {start} to {end}")
-            messages += [waiting.popleft() for _ in range(start, end)]
+            while waiting and (waiting[0].offset() or 0) < end:
+                messages.append(waiting.popleft())
             self._positions[partition] = end
         return messages
 
-    def _missing(self, partition: int, end: int) -> int:
-        waiting = self._waiting[partition]
-        reached = (waiting[-1].offset() or 0) + 1 if waiting else self._positions[partition]
-        return max(0, end - reached)
-
-    def _receive(self, count: int) -> None:
+    def _receive(self, count: int) -> int:
+        """The number of messages and ends of partitions that have arrived."""
         assert self._consumer
         # It returns as soon as there are so many; more than are missing would be waited for.
-        for message in self._consumer.consume(count, timeout=0.05):
-            if fault := message.error():
-                raise KafkaException(fault)
-            self._waiting[message.partition() or 0].append(message)
+        received = self._consumer.consume(count, timeout=0.05)
+        for message in received:
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if is_end(message):  # what has no message before it are marks of transactions
+                self._reached[partition] = offset
+            else:
+                self._waiting[partition].append(message)
+                self._reached[partition] = offset + 1
         if sum(len(message) for waiting in self._waiting.values() for message in waiting) > _MOST_BYTES:
             raise ValueError("the records are long")
+        return len(received)
 
     def _seek(self, ranges: Ranges) -> None:
         if self._consumer is None:
@@ -117,6 +118,7 @@ class DirectRecords:
                 self._settings,
                 {
                     "auto.offset.reset": "error",
+                    "enable.partition.eof": True,
                     "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
                     "queued.max.messages.kbytes": _MOST_BYTES >> 10,
                     "fetch.queue.backoff.ms": 10,
@@ -131,10 +133,11 @@ class DirectRecords:
             ]
         )
         self._positions = {partition: start for partition, (start, _) in ranges.items()}
+        self._reached = dict(self._positions)
         self._waiting = {partition: deque() for partition in ranges}
 
     def _release(self) -> None:
-        """Stops receiving records, so that none arrive that nobody will read."""
+        """Stops receiving records, so that none arrive that nobody will read, and forgets those that have arrived."""
         if self._consumer and self._positions:
             self._consumer.unassign()
-        self._positions = {}
+        self._positions, self._waiting = {}, {}

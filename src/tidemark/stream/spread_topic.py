@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.engine.executors import Spread
 from tidemark.kafka import client as kafka
-from tidemark.kafka.messages import records
+from tidemark.kafka.messages import is_end, records
 from tidemark.settings.sections import KafkaSettings
 from tidemark.stream.direct import Ranges
 
@@ -91,26 +91,17 @@ def _messages(settings: KafkaSettings, partition: int, start: int, end: int) -> 
     try:
         while start < end:
             received = consumer.consume(min(_ROWS_AT_ONCE, end - start), timeout=0.05)
+            messages = [each for each in received if not is_end(each)]
+            if len(messages) < len(received) and (ended := received[-1].offset() or 0) < end:
+                raise ValueError(f"the partition ends at offset {ended}")
             if received:
-                heard = time.monotonic()
-                start = _reached(received, end)
-                if messages := [each for each in received if not each.error() and (each.offset() or 0) < end]:
-                    yield messages
+                heard, start = time.monotonic(), (received[-1].offset() or 0) + 1
             elif time.monotonic() - heard > _SILENCE_SECONDS:
                 raise KafkaException(Fault(Fault._TIMED_OUT, "no answer to a fetch"))
+            if before := [each for each in messages if (each.offset() or 0) < end]:
+                yield before
     finally:
         consumer.unassign()
-
-
-def _reached(received: Sequence[Message], end: int) -> int:
-    """The offset after these messages, or that at which the partition ends. Raises as `_messages`."""
-    for message in received:
-        fault = message.error()
-        if fault is not None and fault.code() != Fault._PARTITION_EOF:
-            raise KafkaException(fault)
-        if fault is not None and (message.offset() or 0) < end:
-            raise ValueError(f"the partition ends at offset {message.offset()}")
-    return (received[-1].offset() or 0) + 1
 
 
 @lru_cache(maxsize=1)
