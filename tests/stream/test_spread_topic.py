@@ -6,13 +6,13 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from bronze.access_log import access_log, rows
@@ -84,23 +84,24 @@ def test_shares_have_each_offset_once(sizes: list[int], tasks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "ranges",
-    [{0: (0, 5)}, {0: (3, 5)}, {0: (9, 10)}, {7: (0, 1)}],
+    "piece",
+    [(0, 0, 5), (0, 3, 5), (0, 9, 10), (7, 0, 1)],
     ids=["beyond the end", "deleted before", "after the end", "no partition"],
 )
 def test_a_range_that_is_not_there_is_told(
-    broker: Settings, spark: SparkSession, ranges: Ranges, monkeypatch: pytest.MonkeyPatch
+    broker: Settings, piece: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(spread_topic, "_SILENCE_SECONDS", 0.5)
     settings = of_topic(broker)
     send(settings, [(b"line", [], 1)] * 4, 0)
-    if ranges == {0: (3, 5)}:
+    if piece == (0, 3, 5):
         send(settings, [(b"line", [], 1)] * 4, 0)
         admin = AdminClient(kafka.client_config(settings))
         gone = admin.delete_records([TopicPartition(settings.topic, 0, 4)])
         assert all(future.result(20).low_watermark == 4 for future in gone.values())
-    with pytest.raises(PythonException) as refused:
-        read(spark, settings, ranges)
-    assert spread_topic.failed(refused.value)
+    share = pa.record_batch([[[value]] for value in piece], names=["partitions", "starts", "ends"])
+    with pytest.raises(spread_topic.UnreadableRangeError, match=f"partition {piece[0]}"):
+        list(spread_topic._rows(settings, rows, iter([share])))
 
 
 def test_what_clients_cannot_read_is_left_to_spark(

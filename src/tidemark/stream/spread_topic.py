@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError as Fault
 from pyspark.sql import SparkSession
 
 from tidemark.engine.executors import Spread
+from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.kafka.messages import is_end, records
 from tidemark.settings.sections import KafkaSettings
@@ -77,7 +78,7 @@ def _rows(
             try:
                 for messages in _messages(settings, *piece):
                     yield from rows_of(records(settings.topic, messages)).to_batches()
-            except (KafkaException, ValueError) as error:
+            except (KafkaException, TidemarkError, ValueError) as error:
                 raise UnreadableRangeError(f"partition {piece[0]}, offsets {piece[1:]}: {error}") from error
 
 
