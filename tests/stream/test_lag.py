@@ -67,6 +67,8 @@ def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
     assert topic_rows("log", tmp_path, 1) == 4 + 3
     assert topic_rows("log", tmp_path, 2) is None
     assert topic_rows("other", tmp_path, 0) is None
+    (tmp_path / "offsets" / "2").write_text('v1\n{}\n{"log": {"0": 8, "1": 3}}', encoding="utf-8")
+    assert topic_rows("log", tmp_path, 2) is None, "less than was read: Spark reports the loss"
 
 
 def test_a_broker_that_is_away_has_no_lag_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

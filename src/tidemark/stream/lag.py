@@ -50,13 +50,15 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
 
 def topic_ranges(topic: str, checkpoint: Path, number: int) -> dict[int, tuple[int, int]] | None:
     """By partition, the first offset of batch `number` and the one after its last, as planned in its checkpoint; None
-    if unknown. A partition that was added later begins with 0: Spark regards all else as lost."""
+    if unknown, or if the topic is another one that ends before. A partition that was added later begins with 0: Spark
+    regards all else as lost."""
     try:
         ends: dict[str, int] = offset_of(checkpoint, number)[topic]
         starts: dict[str, int] = (
             offset_of(checkpoint, number - 1) if number else _first_offsets(checkpoint)
         )[topic]
-        return {int(partition): (starts.get(partition, 0), end) for partition, end in ends.items()}
+        ranges = {int(partition): (starts.get(partition, 0), end) for partition, end in ends.items()}
+        return ranges if all(start <= end for start, end in ranges.values()) else None
     except (OSError, ValueError, LookupError):
         return None
 
