@@ -204,7 +204,9 @@ def _read(rows: pa.Table, where: Sequence[Sequence[tuple[str, str, object]]]) ->
 def test_executors_make_the_same_rows(tasks: int, accepted: pa.Table, spark: SparkSession) -> None:
     aggregates = {table.name: aggregation(table, accepted) for table in AGGREGATED}
     work = Work(aggregations={name: (each, ALL) for name, each in aggregates.items()})
-    outcome = executors.run(work, spark.createDataFrame(accepted).repartition(tasks), {}, "")
+    outcome = executors.run(
+        work, executors.Spread(spark.createDataFrame(accepted).repartition(tasks)), {}, ""
+    )
     for table in AGGREGATED:
         change = aggregates[table.name].combine(
             table.arrow_schema.empty_table(), outcome.partials[table.name]

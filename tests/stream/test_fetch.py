@@ -12,11 +12,17 @@ from tests.pipeline.harness import assert_equal, fresh, produce, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.settings import Settings
+from tidemark.stream import direct
 
 
 def test_rows_too_long_to_be_fetched_are_left_to_executors(
-    broker: Settings, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    broker: Settings,
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(direct, "_MOST_BYTES", 100 << 10)
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=5, lines=6_000)
     produce(settings, pairs)
