@@ -76,8 +76,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     store = pipeline.store
     threads = ThreadPoolExecutor(validation_threads())
     numbers = count()
-    first, second = pipeline.flows
-    first_work = first.work  # makes the visitor key, which must be older than the tables
+    first, second = pipeline.flows  # these make the visitor key, which must be older than the tables
     for table in pipeline.tables:
         store.ensure(table)
     lines = access_log.access_log(records)
@@ -92,7 +91,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         )
 
     def executed() -> object:
-        with distributed(first_work, Spread(lines), store, "benchmark") as done:
+        with distributed(first.work, Spread(lines), store, "benchmark") as done:
             return done
 
     parsing = Vectorized(LINE, FIELDS, fields)

@@ -94,13 +94,7 @@ def test_everything_unusual_is_left_to_spark(
 
 def test_offsets_of_marks_of_transactions_have_no_rows(broker: Settings) -> None:
     settings = of_topic(broker)
-    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.topic})
-    producer.init_transactions(20)
-    for _ in range(2):
-        producer.begin_transaction()
-        producer.produce(settings.topic, b"line", partition=0)
-        producer.commit_transaction(20)
-    assert kafka.await_committed(settings, settings.topic)
+    transactions(settings, [(b"line",), (b"line",)], 0)
     for splits in ((0, 1, 4), (0, 3, 4), (0, 2, 3, 4), (0, 4), (1, 2, 4)):
         direct = DirectRecords(settings)
         parts = [direct.read({0: span}) for span in pairwise(splits)]
@@ -148,6 +142,22 @@ def send(
     for value, headers, time in records:
         producer.produce(settings.topic, value, headers=headers, timestamp=time, partition=partition)
     assert producer.flush(20) == 0
+
+
+def transactions(settings: KafkaSettings, parts: Sequence[Sequence[bytes] | None], partition: int) -> None:
+    """A transaction of each part; None is one that is aborted."""
+    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.topic})
+    producer.init_transactions(20)
+    for part in parts:
+        producer.begin_transaction()
+        for value in part or (b"aborted",):
+            producer.produce(settings.topic, value, partition=partition)
+        producer.flush(20)
+        if part is None:
+            producer.abort_transaction(20)
+        else:
+            producer.commit_transaction(20)
+    assert kafka.await_committed(settings, settings.topic)
 
 
 def in_order(table: pa.Table) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from hypothesis import given
@@ -19,7 +19,7 @@ from bronze.access_log import access_log, rows
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
-from tests.stream.test_direct import NO_TIME, ODD, in_order, of_topic, send
+from tests.stream.test_direct import NO_TIME, ODD, in_order, of_topic, send, transactions
 from tidemark.kafka import client as kafka
 from tidemark.kafka.messages import records
 from tidemark.settings import Settings
@@ -138,19 +138,3 @@ def test_large_batches_of_one_partition_are_read_on_all_cores(
     run_here(spark, settings)
     assert shares == [spark.sparkContext.defaultParallelism]
     assert_equal(settings, recount(pairs))
-
-
-def transactions(settings: KafkaSettings, parts: Sequence[Sequence[bytes] | None], partition: int) -> None:
-    """A transaction of each part; None is one that is aborted."""
-    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.topic})
-    producer.init_transactions(20)
-    for part in parts:
-        producer.begin_transaction()
-        for value in part or (b"aborted",):
-            producer.produce(settings.topic, value, partition=partition)
-        producer.flush(20)
-        if part is None:
-            producer.abort_transaction(20)
-        else:
-            producer.commit_transaction(20)
-    assert kafka.await_committed(settings, settings.topic)

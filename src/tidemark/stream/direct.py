@@ -1,6 +1,6 @@
 """The records of a small batch, read by a client in this process: Spark's job takes longer than the rest of its work.
 
-Spark still decides which offsets belong to a batch, and reads every batch that is large or unusual.
+Spark still decides which offsets belong to a batch, and reads what is unusual.
 """
 
 from __future__ import annotations

@@ -89,6 +89,7 @@ class BatchWriter:
     def __init__(self, flow: Flow, home: Home) -> None:
         self.flow = flow
         self._home = home
+        self._checkpoint = flow.checkpoint(home)
         self._committer = Committer(flow, home)
         self._spare = ThreadPoolExecutor(
             spare_threads(), thread_name_prefix=f"{flow.name}-spare", initializer=partial(give_way, _NICE)
@@ -103,15 +104,14 @@ class BatchWriter:
         try:
             return self._written(prepared, commit, started)
         except (Py4JJavaError, PySparkException) as error:
-            checkpoint = self.flow.checkpoint(self._home)
-            again = self.flow.source.again(error, prepared, checkpoint, commit.number)
+            again = self.flow.source.again(error, prepared, self._checkpoint, commit.number)
             if again is None:
                 raise
         log.info("batch %d of %s is read in another way", commit.number, self.flow.name)
         return self._written(again, commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Facts:
-        rows = self.flow.source.rows(self.flow.checkpoint(self._home), commit.number)
+        rows = self.flow.source.rows(self._checkpoint, commit.number)
         sparing = bool(self.flow.interval_seconds) and rows is not None and rows <= _SPARING_ROWS
         fetched = None if rows is None else self._fetched(prepared, commit.number, rows)
         with self._batch_of(self._committer.work, prepared, commit, fetched, sparing) as batch:
@@ -127,8 +127,7 @@ class BatchWriter:
             yield Local.of(work, fetched, self._validators)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
-        checkpoint = self.flow.checkpoint(self._home)
-        rows = self.flow.source.spread(prepared, checkpoint, commit.number, sparing=sparing)
+        rows = self.flow.source.spread(prepared, self._checkpoint, commit.number, sparing=sparing)
         with distributed(work, rows, self._home.store, label) as batch:
             yield batch
 
@@ -137,7 +136,7 @@ class BatchWriter:
         if rows > self.flow.local_rows:
             return None
         try:
-            fetched = self.flow.source.fetch(prepared, self.flow.checkpoint(self._home), number)
+            fetched = self.flow.source.fetch(prepared, self._checkpoint, number)
         except (Py4JJavaError, PySparkException) as error:
             # The size of the rows is known only now. The limit exists for this case.
             if "spark.driver.maxResultSize" not in str(error):

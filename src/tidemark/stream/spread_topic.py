@@ -113,7 +113,7 @@ def _consumer(settings: KafkaSettings) -> Consumer:
         {
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
-            # What has been received beyond the end of a piece is thrown away.
+            # Records after the end of a piece are of no use: few are received in advance.
             "queued.min.messages": _ROWS_AT_ONCE,
             "queued.max.messages.kbytes": 32 << 10,
             "fetch.queue.backoff.ms": 10,
