@@ -29,7 +29,6 @@ from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.batches import Local
 from tidemark.engine.distributed import distributed
-from tidemark.engine.executors import Spread
 from tidemark.engine.work import Part, Work
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
@@ -39,6 +38,7 @@ from tidemark.parse.detect import FIELDS, LINE, fields
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
+from tidemark.stream import spread_topic
 from tidemark.stream.merge import merge_into
 
 _WARM_UPS = 4
@@ -81,6 +81,8 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         store.ensure(table)
     lines = access_log.access_log(records)
     fetched = lines.toArrow()
+    ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
+    ranges = {partition: (0, end) for partition, end in ends.items()}
     batch = Local.of(first.work, fetched, threads)
     accepted = batch.prepared.filter(batch.prepared["accepted"]).select(requests.TABLE.column_names)
     later = Local(second.work, accepted)
@@ -91,7 +93,8 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         )
 
     def executed() -> object:
-        with distributed(first.work, Spread(lines), store, "benchmark") as done:
+        rows = spread_topic.spread(records.sparkSession, settings.kafka, ranges, access_log.rows)
+        with distributed(first.work, rows, store, "benchmark") as done:
             return done
 
     parsing = Vectorized(LINE, FIELDS, fields)

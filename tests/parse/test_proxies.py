@@ -134,6 +134,21 @@ def test_a_list_with_quotes_of_rfc_7239() -> None:
         (f'{LOCAL} {REST} "{CLIENT}, unknown, {EDGE}"', EDGE),
         (f'{LOCAL} {REST} "for={CLIENT};proto=https, for={EDGE}"', CLIENT),
         (f'{LOCAL} {REST} fwd="proto=https;for={CLIENT}"', CLIENT),
+        (f"{LOCAL} {REST} {CLIENT}", CLIENT),
+        (f"{LOCAL} {REST} {CLIENT}, {EDGE} 0.012", CLIENT),
+        (f'{LOCAL} {REST} "www.example.com" "{CLIENT}" rt=0.012', CLIENT),
+        (f'{LOCAL} {REST} rt=0.012 xff="{CLIENT}"', CLIENT),
+        (f"{DIRECT} {REST} {OTHER}", DIRECT),
+        # Addresses of servers, and what looks like one.
+        (f'{LOCAL} {REST} "-" "{OTHER}"', LOCAL),
+        (f'{LOCAL} {REST} {OTHER}:8080 "{OTHER}:8080"', LOCAL),
+        (f'{LOCAL} {REST} "www.example.com" {OTHER}:8080', LOCAL),
+        (f"{LOCAL} {REST} 10.0.0.9", LOCAL),
+        (f"{LOCAL} {REST} 10:15:32", LOCAL),
+        (f'{LOCAL} {REST} "a {CLIENT} b"', LOCAL),
+        # In front of the address of a proxy, without a comma.
+        (f"{CLIENT} {LOCAL} {REST}", CLIENT),
+        (f"2001:db8::1 {LOCAL} {REST} 0.012", "2001:db8::1"),
     ],
 )
 def test_wherever_the_list_stands(line: str, expected: str) -> None:
@@ -216,3 +231,11 @@ def test_many_lists_at_once_as_one_by_one(seed: int) -> None:
     rows = read(*(_json(own, ", ".join(chain)) for own, chain in zip(owns, chains, strict=True)))
     assert [row["client_ip"] for row in rows] == list(map(expected, owns, chains))
     assert Trust.of(("auto",)).trusts(pa.array(sorted(trusted))).all()
+
+
+def test_an_address_in_front_of_that_of_a_proxy_is_no_host() -> None:
+    hosts = {f"{CLIENT} {LOCAL}": (None, CLIENT), f"{OTHER} {DIRECT}": (OTHER, DIRECT),
+             f"{OTHER}:443 {LOCAL}": (OTHER, LOCAL), f"10.0.0.9 {LOCAL}": ("10.0.0.9", LOCAL)}  # fmt: skip
+    rows = read(*(f"{front} {REST}" for front in hosts))
+    assert [(row["host"], row["client_ip"]) for row in rows] == list(hosts.values())
+    assert [row["read_as"] for row in rows] == ["combined", *["vhost_combined"] * 3]

@@ -22,7 +22,7 @@ from tidemark.local.directories import prepare_home
 from tidemark.local.locks import locked
 from tidemark.local.ports import free_port, frees_up, port_is_free
 from tidemark.local.process import process_mark, spawn, terminate, wait_until
-from tidemark.local.records import live_record, read_record, write_record
+from tidemark.local.records import is_live, live_record, read_record, write_record
 from tidemark.settings import Settings
 
 START_SECONDS = 60.0
@@ -130,8 +130,7 @@ def stop(settings: Settings) -> bool:
 def status(settings: Settings) -> Broker | None:
     """The home's broker if one of its processes runs, whether it answers or not; else None."""
     records = [read_record(_record_file(settings, number)) for number in _numbers(settings)]
-    live = [live_record(_record_file(settings, number)) for number in _numbers(settings)]
-    pids = tuple(record["pid"] for record in live if record)
+    pids = tuple(record["pid"] for record in records if is_live(record))
     if not pids:
         return None
     servers = ",".join(f"127.0.0.1:{record['port']}" for record in records if "port" in record)

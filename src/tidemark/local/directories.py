@@ -11,6 +11,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tidemark import __version__
 from tidemark.errors import PlatformError, unwritable
@@ -29,14 +30,16 @@ def prepare_home(settings: Settings) -> None:
     """Creates the home's directories, for their owner only, and records the version that writes there. Raises
     PlatformError if the home cannot be written or has an unusable name, or as `require_version`."""
     _require_usable_name(settings.home.resolve())
-    require_version(settings)
+    record = require_version(settings)
     try:
         _protect(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
             directory.mkdir(exist_ok=True)
             if not os.access(directory, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied", str(directory))
-        _record_version(settings)
+        if record.get("written") != __version__:
+            first_version = record.get("made") or ("" if settings.tables.exists() else __version__)
+            write_record(settings.home / _VERSION, made=first_version, written=__version__)
     except OSError as error:
         raise unwritable(
             f"cannot write the home {settings.home}",
@@ -53,22 +56,17 @@ def _require_usable_name(home: Path) -> None:
         )
 
 
-def require_version(settings: Settings) -> None:
-    """Raises PlatformError if a newer version of Tidemark has written the home, whose tables this one may damage."""
-    written = read_record(settings.home / _VERSION).get("written", "")
+def require_version(settings: Settings) -> dict[str, Any]:
+    """The versions that `made` the home, and have `written` to it last; empty for a new one. Raises PlatformError if a
+    newer version of Tidemark has written it, whose tables this one may damage."""
+    record = read_record(settings.home / _VERSION)
+    written = record.get("written", "")
     if _release(written) > _release(__version__):
         raise PlatformError(
             f"the home {settings.home} was written by Tidemark {written}, and this is {__version__}",
             "Use that version or a later one, or another home.",
         )
-
-
-def _record_version(settings: Settings) -> None:
-    path = settings.home / _VERSION
-    record = read_record(path)
-    if record.get("written") != __version__:
-        first_version = record.get("made") or ("" if settings.tables.exists() else __version__)
-        write_record(path, made=first_version, written=__version__)
+    return record
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,14 +66,15 @@ def _identity(directory: Path) -> str:
     return f"{there.st_dev}:{there.st_ino}"
 
 
-def live_record(path: Path) -> dict[str, Any] | None:
-    """The run record at `path` if its process still runs, else None.
-
-    `pid_mark` distinguishes the process from a later one with the same pid.
-    """
-    record = read_record(path)
+def is_live(record: Mapping[str, Any]) -> bool:
+    """Whether the process of a run record still runs. `pid_mark` distinguishes it from a later one with the same
+    pid."""
     pid = record.get("pid")
-    if not isinstance(pid, int):
-        return None
-    mark = process_mark(pid)
-    return record if mark and mark == record.get("pid_mark", mark) else None
+    mark = process_mark(pid) if isinstance(pid, int) else None
+    return bool(mark) and mark == record.get("pid_mark", mark)
+
+
+def live_record(path: Path) -> dict[str, Any] | None:
+    """The run record at `path` if its process still runs, else None."""
+    record = read_record(path)
+    return record if is_live(record) else None

@@ -4,7 +4,7 @@ Fields are found by splitting at quotes, which is several times as fast as a reg
 
 Servers are often configured to add fields after the last one. These are read: a duration, which is the first number
 with decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host;
-and the header X-Forwarded-For, if it is the first field in quotes.
+and the header X-Forwarded-For, which is the first field in quotes, or another one with public addresses.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tidemark.parse.writing import Template
 # What every line of the family has between its time and its request.
 MARK = '] "'
 _NO_IDENT = pa.array(["-", "", None])
+_STATUS = r"^(?:\d{3}|-)$"
 
 KINDS = ("combined", "common", "vhost_combined")
 
@@ -54,11 +55,19 @@ _HOST = (
 _LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
 # A list of addresses, or the header Forwarded of RFC 7239.
 _FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<value>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
+# The same elsewhere. The addresses of upstreams have a port, and those of the server are mostly private.
+_ONE = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
+_ELSEWHERE = (
+    rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{_ONE}(?:, ?{_ONE})*)"(?: |$)',
+    rf'^[^"]*? (?P<value>{_ONE}(?:, ?{_ONE})*)(?: |$)',
+)
+_PRIVATE = r"^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])"
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 # Bytes that addresses cannot have, but for the dash.
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
 # Enough to tell an address of IPv6 from a time. A dash is in place of an address that is not kept.
 _IPV6 = r"::|(?:[^:]*:){7}|^-$"
+_NUMBERED = r"^\d+:\d+\."
 # Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
 _DOMAIN = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?$"
@@ -102,12 +111,15 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     result = Parts.of(pc.ascii_trim(parts.at(2), " "), " ", 2 if tail else None)
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = result.count == 2
+    if (sizeless := result.count == 1).any():
+        numbers |= sizeless & flags_of(pc.match_substring_regex(result.at(0), _STATUS))
     if tail:  # a common line may have words there, another one a duration
         duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
         numbers |= (result.count == 3) & ((parts.count == 3) | duration)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
-    host = where(vhost, words.at(0), None)
+    in_front = _client_in_front(words, vhost, named)
+    host = where(vhost if in_front is None else vhost & flags_of(pc.is_null(in_front)), words.at(0), None)
     if behind.any():  # the ident may stand behind the host
         host = where(behind, words.at(1), host)
         user = where(~behind, user, pc.replace_substring_regex(user, "^- ", ""))
@@ -133,16 +145,29 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "path": path,
         "query": query,
         "protocol": protocol,
-        **statuses(where(sound, result.at(0), None)),
+        **statuses(where(sound, result.at(0), None), method, path),
         "bytes": size(result.at(1), sound),
         "referrer": present(lines.restored(where(complete, parts.at(3), None))),
         "user_agent": present(lines.restored(where(complete, parts.at(5), None))),
         "duration_us": more["duration_us"],
         "edge_country": pa.nulls(len(sound), pa.string()),
-        "forwarded": more["forwarded"],
+        "forwarded": more["forwarded"] if in_front is None else pc.coalesce(in_front, more["forwarded"]),
         "zoneless": zoneless,
     }
     return Read(sound, columns)
+
+
+def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array | None:
+    """Where a public address stands in front of a private one, it is no virtual host, but that of a client behind a
+    proxy, of a header such as X-Forwarded-For. NULL for other lines; None without any."""
+    if not vhost.any():
+        return None
+    first = where(vhost & flags_of(pc.is_null(named)), words.at(0), None)
+    fits = flags_of(pc.match_substring_regex(first, _NUMERIC)) & ~flags_of(
+        pc.match_substring_regex(first, _PRIVATE)
+    )
+    fits &= flags_of(pc.match_substring_regex(words.at(1), _PRIVATE))
+    return where(fits, first, None) if fits.any() else None
 
 
 def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]:
@@ -171,7 +196,11 @@ def _trailing_fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
     duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
-    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": _matched(quoted, _FORWARDED)}
+    first = flags_of(pc.starts_with(quoted, ' "-"'))  # the header was not sent
+    elsewhere = pc.coalesce(*(_matched(where(~first, tail, None), pattern) for pattern in _ELSEWHERE))
+    elsewhere = where(~flags_of(pc.match_substring_regex(elsewhere, _PRIVATE)), elsewhere, None)
+    forwarded = pc.coalesce(_matched(quoted, _FORWARDED), elsewhere)
+    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
 
 
 def _matched(text: pa.Array, pattern: str) -> pa.Array:
@@ -185,7 +214,8 @@ _LOOSE_HEAD = (
     r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
 )
 _LOOSE_TEXTS = (  # some servers write a dash without quotes
-    r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)(?P<rest>(?: .*)?)$'
+    r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)'
+    r'(?P<rest>(?: [^"]*(?:"[^"]*"[^"]*)*)?(?: ")?)$'
 )
 # The last one is of a line that ends within the referrer or the agent.
 _LOOSE = (
@@ -270,9 +300,13 @@ def doubtful(read: Read) -> Flags:
     words that are not of it."""
     address = read.columns["client_ip"]
     result = has_byte_of(address, lambda byte: _NOT_IN_ADDRESSES[byte])
-    rows = np.flatnonzero(flags_of(pc.not_equal(pc.count_substring(address, "."), 3)))
+    dotted = flags_of(pc.equal(pc.count_substring(address, "."), 3))
+    rows = np.flatnonzero(~dotted & flags_of(pc.is_valid(address)))
     if len(rows):  # a time or a number is no address of IPv6
         result[rows] |= ~flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _IPV6))
+    rows = np.flatnonzero(dotted & flags_of(pc.match_substring(address, ":")))
+    if len(rows):  # nor is it an address behind a number
+        result[rows] |= flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _NUMBERED))
     return result | flags_of(pc.is_null(read.columns["event_time"])) | _is_no_host(read.columns["host"])
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.parse.time_forms import rewritten
 
 _UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 _TEMPLATE = np.frombuffer(b"00/Mon/0000:00:00:00 +0000", np.uint8)
@@ -69,9 +70,9 @@ def _event_time(text: pa.Array) -> pa.Array:
 
 def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The same for more forms: brackets around it, `17/May/2015:10:05:03.5`, RFC 3339 (also with a space instead of
-    the T, with slashes in the date, and without a zone), those of RFC 1123 and of C's `ctime`, and the time since 1970
-    in seconds or milliseconds (with decimals), micro- or nanoseconds. And whether the time has no zone; then it is
-    taken for UTC.
+    the T, with slashes in the date, and without a zone), those of RFC 1123 and of C's `ctime`, the time since 1970 in
+    seconds or milliseconds (with decimals), micro- or nanoseconds, and those that `time_forms` rewrites. And whether
+    the time has no zone; then it is taken for UTC.
 
     Digits beyond microseconds are left out.
     """
@@ -93,6 +94,17 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
             zoneless[rows] = valid[rows] & ~flags_of(pc.match_substring_regex(some, _ZONE))
         times = pc.coalesce(times, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
         open_ = pc.is_null(times)
+    rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
+    if len(rows):
+        some = text.take(pa.array(rows))
+        usual = rewritten(pc.utf8_trim_whitespace(some))
+        is_other = flags_of(pc.not_equal(usual, some))
+        if is_other.any():
+            mask = np.zeros(len(text), bool)
+            mask[rows[is_other]] = True
+            found, without = any_time(usual.filter(pa.array(is_other)))
+            times = pc.replace_with_mask(times, pa.array(mask), found)
+            zoneless[mask] = flags_of(without)
     return times, pa.array(zoneless)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -35,6 +35,18 @@ _MOST_DIGITS = 28
 _HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
 # Where shippers put lines that are no text, as the numbers of their bytes.
 _BYTES_AT = ("MESSAGE",)
+# No status, as JSON has no dash.
+_STATUS = r'[sS]tatus(?:[_-]?[cC]ode)?"\s*:\s*'
+_NULL_STATUS = rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b'
+# What templates for JSON become without values: `"a":-`, `"a":,` and a comma at the end; and with lists: `"a":1, 2`.
+_MAY_BE_UNFINISHED = r":\s*(?:-?\s*[,}]|[\d.]+\s*[,:]\s*[\d.-])|,\s*}"
+# These faults, and strings, in which they are none.
+_FAULT = re.compile(
+    r'"(?:[^"\\]|\\.)*"|(?P<lacks>:\s*-?\s*(?=[,}]))|(?P<comma>,\s*(?=}))'
+    r"|:\s*(?P<list>[\d.]+(?:\s*[,:]\s*(?:[\d.]+|-))+)(?=\s*[,}])"
+)
+# In front of a path that is the name of one key, with its dots.
+_FLAT = "="
 # A name with a character escaped like this is not found as it is written.
 _ESCAPED = r"\\u00(?:2[dD]|3[aA]|[4-7])"
 _REQUIRED = ("time", "status")
@@ -45,8 +57,9 @@ _CLIENT = ("client_ip", "method", "request")
 
 @dataclass(frozen=True)
 class Objects:
-    """JSON objects: whether a line is one, and by path (names with dots in between) the texts of values. A value is a
-    string, a number, or the first string of an array; others are NULL. Paths that no object has may be left out."""
+    """JSON objects: whether a line is one, and by path (names with dots in between; a key may have them, too) the texts
+    of values. A value is a string, a number, or the first string of an array; others are NULL. Paths that no object has
+    may be left out."""
 
     sound: Flags
     texts: Mapping[str, pa.Array]
@@ -186,7 +199,7 @@ def is_object(text: pa.Array) -> Flags:
 def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = None) -> Objects:
     """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
     between quotes in the lines, and maybe more: names that are not among them are not looked for."""
-    wanted = sorted(set(paths))
+    wanted = sorted({*paths, *(f"{_FLAT}{path}" for path in paths if "." in path)})
     text = _repaired(text)
     if strings is not None:
         wanted = _present(strings, wanted)
@@ -196,29 +209,67 @@ def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = 
         path: pa.concat_arrays([pa.array([], pa.string()), *(block.texts[path] for block in blocks)])
         for path in wanted
     }
+    for path in [path for path in texts if path.startswith(_FLAT)]:
+        flat, nested = texts.pop(path), texts.get(path[1:])
+        texts[path[1:]] = flat if nested is None else pc.coalesce(nested, flat)
     return Objects(sound, texts)
 
 
-def _blocks(text: pa.Array, paths: Sequence[str]) -> Iterable[Objects]:
+def _blocks(text: pa.Array, paths: Sequence[str], *, finished: bool = False) -> Iterable[Objects]:
     if len(text) > _FEW:
         try:
             yield _by_arrow(text, paths)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if not finished and (unfinished := _unfinished(text)).any():
+                yield from _blocks(_changed(text, unfinished, _FAULT, _finished), paths, finished=True)
+                return
             middle = len(text) // 2
-            yield from _blocks(text[:middle], paths)
-            yield from _blocks(text[middle:], paths)
+            yield from _blocks(text[:middle], paths, finished=True)
+            yield from _blocks(text[middle:], paths, finished=True)
     elif len(text):
-        yield _one_by_one(text, paths)
+        yield _one_by_one(text if finished else _changed(text, _unfinished(text), _FAULT, _finished), paths)
 
 
 def _repaired(text: pa.Array) -> pa.Array:
-    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written."""
-    odd = has_pair(text, b"\\x")
-    if not odd.any():
+    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written; and with a
+    dash for a status that is null."""
+    text = _changed(text, has_pair(text, b"\\x"), _HEX, _from_hex)
+    null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS))
+    return _changed(text, null, re.compile(_NULL_STATUS), r'\1"-"')
+
+
+def _changed(
+    text: pa.Array, flagged: Flags, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]
+) -> pa.Array:
+    """The lines with what the pattern finds in the flagged ones replaced."""
+    if not flagged.any():
         return text
-    mask = pa.array(odd)
-    repaired = [_HEX.sub(_from_hex, line) for line in text.filter(mask).to_pylist()]
-    return pc.replace_with_mask(text, mask, pa.array(repaired, pa.string()))
+    mask = pa.array(flagged)
+    changed = [pattern.sub(new, line) for line in text.filter(mask).to_pylist()]
+    return pc.replace_with_mask(text, mask, pa.array(changed, pa.string()))
+
+
+def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
+    """The lines that match all patterns, the cheapest first."""
+    rows = np.arange(len(text))
+    for pattern in patterns:
+        if len(rows):
+            rows = rows[flags_of(pc.match_substring_regex(text.take(pa.array(rows)), pattern))]
+    flagged = np.zeros(len(text), bool)
+    flagged[rows] = True
+    return flagged
+
+
+def _unfinished(text: pa.Array) -> Flags:
+    return flags_of(pc.match_substring_regex(text, _MAY_BE_UNFINISHED))
+
+
+def _finished(fault: re.Match[str]) -> str:
+    if fault["lacks"]:
+        return ": null"
+    if fault["list"]:
+        return f': "{fault["list"]}"'
+    return "" if fault["comma"] else fault[0]
 
 
 def _from_hex(match: re.Match[str]) -> str:
@@ -254,10 +305,14 @@ def has_escaped_names(text: pa.Array) -> bool:
 
 def _present(strings: pa.Array, paths: Sequence[str]) -> list[str]:
     """The paths whose names are among the strings: Arrow takes time for each one that it looks for."""
-    names = sorted({name for path in paths for name in path.split(".")})
+    names = sorted({name for path in paths for name in _names(path)})
     numbers = pc.unique(pc.index_in(strings, pa.array(names))).drop_null()
     there = {names[number] for number in numbers.to_pylist()}
-    return [path for path in paths if there.issuperset(path.split("."))]
+    return [path for path in paths if there.issuperset(_names(path))]
+
+
+def _names(path: str) -> list[str]:
+    return [path[1:]] if path.startswith(_FLAT) else path.split(".")
 
 
 def _tree(paths: Iterable[str]) -> dict[str, Any]:
@@ -265,7 +320,7 @@ def _tree(paths: Iterable[str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path in paths:
         place = tree
-        for name in path.split("."):
+        for name in _names(path):
             place = place.setdefault(name, {})
         place[""] = True
     return tree
@@ -289,7 +344,7 @@ def _type(inner: Mapping[str, Any], value: Any) -> pa.DataType:
 def _at(objects: pa.StructArray, path: str) -> pa.Array:
     """The texts at a path."""
     column: pa.Array = objects
-    for name in path.split("."):
+    for name in _names(path):
         if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return pa.nulls(len(objects), pa.string())
         column = pc.struct_field(column, name)
@@ -343,7 +398,9 @@ class _Number(str):
         return _Number("0" if text == "-0" else text)
 
 
-_DECODER = json.JSONDecoder(parse_float=_Number.of, parse_int=_Number.of, parse_constant=_Number)
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=_Number.of, parse_int=_Number.of, parse_constant=_Number
+)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -363,7 +420,7 @@ def _one_by_one(text: pa.Array, paths: Sequence[str]) -> Objects:
 
 
 def _value(value: Any, path: str) -> str | None:
-    for name in path.split("."):
+    for name in _names(path):
         if not isinstance(value, dict):
             return None
         value = value.get(name)

@@ -40,6 +40,8 @@ _UNVERSIONED = (
     r"(?: (?:H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?|(?P<version>1\.[01]|[23])))?$"
 )
 _OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
+# More than one blank behind the method.
+_PADDED = "^([A-Z][A-Z_-]{1,31})  +"
 # A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
 # A number of bytes with leading zeros, or a trailing decimal point.
@@ -51,8 +53,9 @@ _ADDRESS_AROUND = re.compile(r"^\[|\](?::\d*)?$")
 _NAME = re.compile(r"(?=.*[A-Za-z])(?!unknown$)[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=.))*\.?")
 # Larger sizes are errors of the log; the sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
-# How servers write that there was no status.
+# How servers write that there was no status; with 0 only for a request, as connections without one have it, too.
 _NO_STATUS = pa.array(["-", "000", "-1", ""])
+_NO_STATUS_OF_REQUEST = "0"
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
             "path": path,
             "query": query,
             "protocol": protocol,
-            **statuses(text("status")),
+            **statuses(text("status"), method, path),
             "bytes": size(text("bytes"), sound),
             "referrer": present(text("referrer")),
             "user_agent": present(text("user_agent")),
@@ -148,8 +151,8 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     """Whether a request is one of HTTP, and its method, target and protocol; NULL for others, such as the bytes of a
     TLS handshake, `-` or an empty text.
 
-    It is `METHOD target HTTP/n`, where the target may have blanks; or `METHOD target n`; or `METHOD target`, as of
-    HTTP/0.9, and where a log cuts the request.
+    It is `METHOD target HTTP/n`, where the target may have blanks, also in front; or `METHOD target n`; or `METHOD
+    target`, as of HTTP/0.9, and where a log cuts the request.
     """
     first = Parts.of(request, " ", 1)
     second = Parts.of(first.at(1), " ", 1, last=True)
@@ -165,6 +168,11 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     method, target, protocol = (where(http, each, None) for each in (method, target, protocol))
     rows = np.flatnonzero(~http & flags_of(pc.is_valid(request)))
     some = request.take(pa.array(rows))
+    if (padded := flags_of(pc.match_substring_regex(some, _PADDED))).any():
+        mask = np.zeros(len(http), bool)
+        mask[rows[padded]] = True
+        usual = pc.replace_substring_regex(some.filter(pa.array(padded)), _PADDED, r"\1 ")
+        return request_of(pc.replace_with_mask(request, pa.array(mask), usual))
     unversioned = flags_of(pc.match_substring_regex(some, _UNVERSIONED))
     unversioned &= ~flags_of(pc.match_substring_regex(some, _OTHER_PROTOCOL))
     if unversioned.any():
@@ -202,14 +210,16 @@ def one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
     return usual_ones
 
 
-def statuses(text: pa.Array) -> dict[str, pa.Array]:
+def statuses(text: pa.Array, method: pa.Array, path: pa.Array) -> dict[str, pa.Array]:
     """`status`, a number of three digits from 100 on, which text may follow, NULL where there was none; and
-    `status_ok`, whether a text says either."""
+    `status_ok`, whether a text says either. Lines with `method` or `path` are of requests."""
     exact = flags_of(pc.equal(pc.binary_length(text), 3)) & flags_of(pc.ascii_is_decimal(text))
     odd = ~exact & flags_of(pc.is_valid(text))
     none = np.zeros(len(text), bool)
     if odd.any():
         none = flags_of(pc.is_in(text, _NO_STATUS))
+        if (zero := flags_of(pc.equal(text, _NO_STATUS_OF_REQUEST))).any():
+            none |= zero & (flags_of(pc.is_valid(method)) | flags_of(pc.is_valid(path)))
         number = flags_of(pc.match_substring_regex(text, r"^\d{3}(?:\.0+)?(?: .*)?$")) & odd
         text, exact = where(~number, text, pc.utf8_slice_codeunits(text, 0, 3)), exact | number
     status = where(exact, text, None).cast(pa.int32())

@@ -39,6 +39,9 @@ _PATTERNS = (
     rf"^{_SERVICE} +\| (?P<line>.*)$",
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
     rf"^{_ISO} (?P<line>.*)$",
+    # An object of a JSON array that has one on each line.
+    r"^\[ *(?P<line>{.*}) *\]?,?$",
+    r"^(?P<line>{.*}) *[\],]+$",
 )
 # Loggers, `stern`, `grep -H` and others put words in front of a line of the combined family. The line begins at the
 # last address, or list of addresses, before its time.
@@ -49,7 +52,7 @@ _AFTER_WORDS = (
 )
 _BEGIN = (
     r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
-    rf"|{_SERVICE} +\| )"
+    rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
 )
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""

@@ -10,10 +10,16 @@ from tidemark.parse.writing import Composed, Texts
 
 # Version, host id, signature, cipher and kind of authentication are in front of the host.
 _HOST = r"^\"?(?: [^ ]+){5} (?P<host>[^ ]+)"
+# S3 does not escape quotes in the user agent.
+_QUOTED = r'^(?P<more>.*)"(?P<rest>[^"]*)$'
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    return texts | {"host": pc.struct_field(pc.extract_regex(texts["rest"], _HOST), "host")}
+    agent, rest = texts["user_agent"], texts["rest"]
+    parts = pc.extract_regex(rest, _QUOTED)
+    agent = pc.coalesce(pc.binary_join_element_wise(agent, pc.struct_field(parts, "more"), '"'), agent)
+    rest = pc.coalesce(pc.struct_field(parts, "rest"), rest)
+    return texts | {"user_agent": agent, "host": pc.struct_field(pc.extract_regex(rest, _HOST), "host")}
 
 
 def _rest(texts: Texts) -> pa.Array:

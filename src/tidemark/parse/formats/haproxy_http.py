@@ -21,7 +21,9 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {
         # The port always follows the address, which has no brackets even if it is IPv6.
         "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
-        # The last time is that of the whole request. It has a plus where the log was written before its end.
+        # Where the log was written before the end of the request, both have a plus.
+        "bytes": pc.replace_substring_regex(texts["bytes"], r"^\+", ""),
+        # The last time is that of the whole request.
         "duration_ms": pc.struct_field(pc.extract_regex(texts["durations"], r"/\+?(?P<all>\d+)$"), "all"),
         "host": captured_host(captured),
     }
