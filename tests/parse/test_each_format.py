@@ -401,6 +401,28 @@ def test_odd_objects(line: str, differs: dict[str, Any]) -> None:
         assert read([line] * 200) == [plain | differs] * 200
 
 
+@pytest.mark.parametrize(
+    "name, old, new, differs",
+    [
+        ("aws_s3", '"curl/8.5.0"', '"a "b" c"', {"user_agent": 'a "b" c'}),
+        ("haproxy_http", "/109 200 512", "/+109 200 +512", {}),
+        ("haproxy_http", " 200 512", " -1 0", {"status": None, "bytes": 0}),
+        ("envoy", '" 200 ', '" 0 ', {"status": None}),
+        ("caddy_json", '"status":200', '"status":0', {"status": None}),
+        ("traefik_json", '"DownstreamStatus":200', '"DownstreamStatus":0', {"status": None}),
+        ("cloudflare_json", '"EdgeResponseStatus":200', '"EdgeResponseStatus":0', {"status": None}),
+        ("gcp_lb_json", '"status":200', '"status":null', {"status": None}),
+    ],
+)
+def test_a_field_that_servers_write_in_another_way(
+    name: str, old: str, new: str, differs: dict[str, Any]
+) -> None:
+    [example, *_] = [example for each in DECLARED if each.name == name for example in each.examples]
+    example = example.replace('": ', '":')
+    assert old in example
+    assert read([example.replace(old, new)]) == [USUAL | EXAMPLES[name][0] | differs]
+
+
 def test_behind_a_trusted_proxy_traefik_gives_its_own_clients_address() -> None:
     [traefik] = [each.examples[0] for each in DECLARED if each.name == "traefik_json"]
     [row] = read([traefik.replace('"ClientHost":"203.0.113.7"', '"ClientHost":"198.51.100.1, 203.0.113.9"')])
