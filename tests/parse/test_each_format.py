@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from silver import requests
+from tidemark.parse import objects
+from tidemark.parse.columns import Knowledge
 from tidemark.parse.detect import DECLARED, fields
 from tidemark.parse.durations import microseconds
 from tidemark.parse.formats import FORMATS
@@ -549,6 +552,37 @@ def test_objects_that_are_no_requests(line: str) -> None:
     lines[100] = line
     rows = read(lines)
     assert rows[100] is None and None not in [*rows[:100], *rows[101:]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        nginx(),
+        nginx(http_user_agent=r"\u0041"),  # as anybody may send it
+        nginx()[:-1] + r', "\u0073tatus": 404}',
+        nginx().replace('"status"', '"other"'),
+        nginx()[:-2] + "}",
+        '{"ts": "2026-11-21T10:00:00Z", "level": "info", "order": 12}',
+    ],
+)
+def test_only_names_that_lines_have_are_looked_for(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are two thousand names: a search for all of them costs a hundred times as much as the rest."""
+    looked_for = []
+    blocks = objects._blocks
+
+    def counted(text: pa.Array, paths: Sequence[str], **options: Any) -> Iterable[objects.Objects]:
+        looked_for.append(len(paths))
+        return blocks(text, paths, **options)
+
+    monkeypatch.setattr(objects, "_blocks", counted)
+    requests.validation(Knowledge(b"k" * 32)).make(
+        arrays([nginx()] * 200 + [line], None, None)
+        | {
+            "chunk": pa.nulls(201, pa.string()),
+            "kafka_timestamp": pa.array([TIME] * 201, pa.timestamp("us", "UTC")),
+        }
+    )
+    assert looked_for and max(looked_for) < 30
 
 
 PLAIN_COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"'

@@ -22,7 +22,7 @@ from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
 from tidemark.parse.formats import FORMATS
 from tidemark.parse.layout import Layout
-from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
+from tidemark.parse.objects import JsonFormat, is_object, objects_of
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines, text_of
 from tidemark.parse.values import COLUMNS, Read, address
@@ -68,7 +68,7 @@ _STARTS = {
     if isinstance(each, Layout) and each.pattern.startswith("^") and not each.verbatim
 }
 _ANY_START = "|".join(f"(?:{pattern})" for pattern in _STARTS.values())
-_PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
+JSON_PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
 
 
 def parse(lines: DataFrame) -> DataFrame:
@@ -256,10 +256,7 @@ class _Search:
         rows = np.flatnonzero(self._filled & is_object(self._lines.text))
         if not len(rows):
             return inner
-        text, escaped = self._lines.text, self._lines.escaped
-        plain = not (escaped.any() and has_escaped_names(text.filter(pa.array(escaped))))
-        strings = self._lines.parts.flat if plain else None
-        objects = objects_of(text.take(pa.array(rows)), _PATHS, strings)
+        objects = objects_of(self._lines.text.take(pa.array(rows)), JSON_PATHS, self._lines.parts.flat)
         for format in _JSON:
             some = np.flatnonzero(self._candidates(format)[rows] & format.fits(objects))
             if len(some):

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Flags, flags_of, where
 from tidemark.parse import wrappers
-from tidemark.parse.detect import DECLARED
-from tidemark.parse.objects import is_object, objects_of
+from tidemark.parse.detect import DECLARED, JSON_PATHS
+from tidemark.parse.objects import JsonFormat, objects_among
 from tidemark.parse.text import Lines, text_of
 
 # Fewer fields than this make no line similar to a format.
@@ -47,8 +47,12 @@ def nearest(value: pa.Array, header: pa.Array, unread: Flags) -> tuple[pa.Array,
         text = text_of(value.take(index))
         lines = unwrapped(Lines.of(text, np.ones(len(rows), bool), header.take(index)))
         most = np.full(len(rows), _FEW - 1)
+        objects = objects_among(lines.text, JSON_PATHS)
         for format in DECLARED:
-            reached, lacking = format.progress(lines)
+            if isinstance(format, JsonFormat):  # all of them look at the same objects, which are read once
+                reached, lacking = format.progress_of(*objects)
+            else:
+                reached, lacking = format.progress(lines)
             better = reached > most
             names[rows[better]] = format.name
             lacks[rows[better]] = [field.lstrip("_") or _END for field in lacking[better]]
@@ -58,10 +62,9 @@ def nearest(value: pa.Array, header: pa.Array, unread: Flags) -> tuple[pa.Array,
 
 def unwrapped(lines: Lines) -> Lines:
     """The lines inside an envelope, and those without one."""
-    objects = is_object(lines.text)
+    flagged, objects = objects_among(lines.text, wrappers.PATHS)
     inner = wrappers.unwrapped(lines.text)
-    if objects.any():
-        inside = wrappers.inside(objects_of(lines.text.filter(pa.array(objects)), wrappers.PATHS))
-        inner = pc.replace_with_mask(inner, pa.array(objects), inside)
+    if flagged.any():
+        inner = pc.replace_with_mask(inner, pa.array(flagged), wrappers.inside(objects))
     text = pc.coalesce(inner, lines.text)
     return lines if pc.all(pc.is_null(inner)).as_py() else Lines.of(text, lines.sound, lines.header)

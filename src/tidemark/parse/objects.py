@@ -47,8 +47,12 @@ _FAULT = re.compile(
 )
 # In front of a path that is the name of one key, with its dots.
 _FLAT = "="
-# A name with a character escaped like this is not found as it is written.
-_ESCAPED = r"\\u00(?:2[dD]|3[aA]|[4-7])"
+# ASCII that need not be escaped: names are found only as they are written. The search for it leaves out the characters
+# that Go escapes everywhere, <, > and &.
+_ESCAPED = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abABd-fD-F]|7[0-9a-eA-E])"
+)
+_MAY_BE_ESCAPED = r"\\u00(?:2[013-57-9a-fA-F]|3[0-9abdfABDF]|[4-7])"
 _REQUIRED = ("time", "status")
 _REQUEST = ("request", "target")
 # What an object without these may be is not certain, unless it is marked as one of its format.
@@ -134,11 +138,12 @@ class JsonFormat(Format):
         return columns_of(self.refine(texts), self.fits(objects))
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
-        reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
-        rows = np.flatnonzero(self.may_be(lines.text))
-        if not len(rows):
-            return reached, lacking
-        objects = objects_of(lines.text.take(pa.array(rows)), self.paths)
+        return self.progress_of(*objects_among(lines.text, self.paths))
+
+    def progress_of(self, flagged: Flags, objects: Objects) -> tuple[np.ndarray, np.ndarray]:
+        """The same for lines of which the flagged ones are these objects."""
+        reached, lacking = np.zeros(len(flagged), np.int64), np.full(len(flagged), "", object)
+        rows = np.flatnonzero(flagged)
         lacking[rows[~objects.sound]] = "JSON"
         for name, paths in self._required:
             there = objects.has(paths)
@@ -196,13 +201,20 @@ def is_object(text: pa.Array) -> Flags:
     return begun & flags_of(pc.ends_with(text, "}")) if begun.any() else begun
 
 
+def objects_among(text: pa.Array, paths: Iterable[str]) -> tuple[Flags, Objects]:
+    """Which lines look like objects, and these."""
+    flagged = is_object(text)
+    return flagged, objects_of(text.filter(pa.array(flagged)), paths)
+
+
 def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = None) -> Objects:
     """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
-    between quotes in the lines, and maybe more: names that are not among them are not looked for."""
+    between quotes in the lines, and maybe more, if they are known."""
     wanted = sorted({*paths, *(f"{_FLAT}{path}" for path in paths if "." in path)})
-    text = _repaired(text)
-    if strings is not None:
-        wanted = _present(strings, wanted)
+    written, text = text, _repaired(text)
+    if strings is None or text is not written:
+        strings = Parts.of(text, '"').flat
+    wanted = _present(strings, wanted)
     blocks = list(_blocks(text, wanted))
     sound = np.concatenate([np.zeros(0, bool), *(block.sound for block in blocks)])
     texts = {
@@ -231,9 +243,10 @@ def _blocks(text: pa.Array, paths: Sequence[str], *, finished: bool = False) -> 
 
 
 def _repaired(text: pa.Array) -> pa.Array:
-    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written; and with a
-    dash for a status that is null."""
+    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written; without
+    needless escapes; and with a dash for a status that is null."""
     text = _changed(text, has_pair(text, b"\\x"), _HEX, _from_hex)
+    text = _changed(text, _matching(text, (_MAY_BE_ESCAPED,)), _ESCAPED, _from_escape)
     null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS))
     return _changed(text, null, re.compile(_NULL_STATUS), r'\1"-"')
 
@@ -272,6 +285,10 @@ def _finished(fault: re.Match[str]) -> str:
     return "" if fault["comma"] else fault[0]
 
 
+def _from_escape(match: re.Match[str]) -> str:
+    return match[1] + chr(int(match[2], 16))
+
+
 def _from_hex(match: re.Match[str]) -> str:
     shown = decoded(bytes.fromhex(match[2].replace("\\x", "")))
     return match[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]
@@ -298,13 +315,8 @@ def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
     return Objects(np.ones(len(text), bool), {path: _at(objects, path) for path in paths})
 
 
-def has_escaped_names(text: pa.Array) -> bool:
-    """Whether names may be escaped in any of the lines, and so be found only by a parser."""
-    return bool(pc.any(pc.match_substring_regex(text, _ESCAPED)).as_py())
-
-
 def _present(strings: pa.Array, paths: Sequence[str]) -> list[str]:
-    """The paths whose names are among the strings: Arrow takes time for each one that it looks for."""
+    """The paths whose names are among the strings: a parser takes time for each one that it looks for."""
     names = sorted({name for path in paths for name in _names(path)})
     numbers = pc.unique(pc.index_in(strings, pa.array(names))).drop_null()
     there = {names[number] for number in numbers.to_pylist()}
