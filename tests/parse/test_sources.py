@@ -141,6 +141,12 @@ def test_own_hosts_are_compared_in_one_spelling(host: str, as_compared: str) -> 
     assert comparable(host) == as_compared
 
 
+def test_of_a_host_with_very_many_labels_the_last_ones_decide() -> None:
+    for name in ("www.google.co.uk", "mail.yahoo.co.jp", "x.example"):
+        host = "a." * 1_000 + name
+        assert source_of_host(host) == (source_of_host(name) if name != "x.example" else Source(host, ""))
+
+
 def test_the_list_has_a_version() -> None:
     assert len(version()) == 8
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidemark.parse import user_agent
 from tidemark.parse.bots import Bot
-from tidemark.parse.user_agent import Agent, describe
+from tidemark.parse.user_agent import MOST_CHARACTERS, Agent, describe
 
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
@@ -41,3 +42,13 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 )
 def test_agents(user_agent: str, expected: Agent) -> None:
     assert describe(user_agent) == expected
+
+
+def test_only_the_beginning_of_a_user_agent_tells() -> None:
+    """Each pattern would search thousands of characters, and as many of them be kept."""
+    padded = CHROME.ljust(MOST_CHARACTERS - len("Googlebot/"), "x")
+    assert describe(f"{padded}Googlebot/").bot == Bot("Googlebot", "search-engine", None)
+    assert describe(f"{padded:x<{MOST_CHARACTERS}}Googlebot/") == Agent("Chrome", "Windows", "desktop", None)
+    kept = user_agent._described.cache_info().currsize
+    assert describe(f"{padded:x<{MOST_CHARACTERS}}bingbot/") == Agent("Chrome", "Windows", "desktop", None)
+    assert user_agent._described.cache_info().currsize == kept

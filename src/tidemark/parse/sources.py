@@ -15,6 +15,8 @@ _FILES = ("sources_matomo.tsv", "sources_own.tsv")
 # Labels that stand between a name and a country, as in google.co.uk.
 _SECOND_LEVEL = ("com", "co", "org", "net", "it", "edu")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+# So much of an address has its host, if it has one.
+_MOST_CHARACTERS = 1_000
 
 
 class Source(NamedTuple):
@@ -34,7 +36,7 @@ def version() -> str:
 def source_of_host(host: str) -> Source:
     """The source behind a host, by the longest suffix of whole labels that is in the list; without one, the host."""
     labels = host.split(".")
-    for first in range(len(labels)):
+    for first in range(max(len(labels) - _most_labels(), 0), len(labels)):
         for suffix in _written(labels[first:]):
             if suffix in _by_host():
                 return _by_host()[suffix]
@@ -57,9 +59,13 @@ def category_of_name(name: str) -> str:
     return source_of_host(host).category if host else ""
 
 
-@lru_cache(maxsize=100_000)
 def host_of(referrer: str) -> str | None:
     """The host of a referring address, in lower case, without `www.`; None if there is none."""
+    return _host_of(referrer[:_MOST_CHARACTERS])
+
+
+@lru_cache(maxsize=100_000)
+def _host_of(referrer: str) -> str | None:
     try:
         host = urlsplit(referrer).hostname
     except ValueError:  # for example an unclosed bracket of an IPv6 address
@@ -102,6 +108,11 @@ def _written(labels: list[str]) -> Iterator[str]:
 @cache
 def _by_host() -> dict[str, Source]:
     return {key: source for key, source in _entries() if "." in key}
+
+
+@cache
+def _most_labels() -> int:
+    return max(key.count(".") for key in _by_host()) + 1
 
 
 @cache

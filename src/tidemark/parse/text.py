@@ -28,7 +28,7 @@ _TAB = ord("\t")
 _COLOUR = re.compile(r"(?:\x1b|\\x1[bB]|\\033|\\e)\[[0-9;:]*m")
 _DELETE = re.compile(rb"\x7f")
 _BACKSLASH = re.compile(rb"\\")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROLS = {number: f"\\x{number:02X}" for number in (*range(0x09), *range(0x0A, 0x20), 0x7F)}
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 # For each byte, whether text that starts or ends with it may need trimming.
 _MAY_BE_AROUND = np.isin(np.arange(256), list(_AROUND.encode()))
@@ -113,7 +113,7 @@ def decoded(line: bytes) -> str:
 
 def escaped_controls(text: str) -> str:
     r"""A text without colours of a terminal, and with `\xHH` in place of control characters other than tabs."""
-    return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02X}", _COLOUR.sub("", text))
+    return _COLOUR.sub("", text).translate(_CONTROLS)
 
 
 def _printable(line: pa.Array, rows: np.ndarray) -> pa.Array:

@@ -16,6 +16,9 @@ from tidemark.parse.lists import version_of
 _MOBILE = re.compile(r"Mobi|iPhone|iPod|Windows Phone|Opera Mini")
 # "Tablet PC" is a part of Windows, on desktops too.
 _TABLET = re.compile(r"iPad|Tablet(?! PC)|Kindle|Silk/|PlayBook")
+# Of a longer user agent the rest tells nothing: apps write a few hundred characters, and thousands of patterns would
+# search what somebody made up to keep others waiting.
+MOST_CHARACTERS = 1_000
 
 
 class Agent(NamedTuple):
@@ -31,14 +34,19 @@ class Agent(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the pattern lists."""
-    devices = version_of(_MOBILE.pattern, _TABLET.pattern)
+    devices = version_of(_MOBILE.pattern, _TABLET.pattern, MOST_CHARACTERS)
     return f"ua-parser {version('ua-parser-builtins')}-{devices}, {bots.rules_version()}"
+
+
+def describe(user_agent: str) -> Agent:
+    """The agent behind a User-Agent header, by its first MOST_CHARACTERS; an empty one is an unknown agent, not a
+    bot."""
+    return _described(user_agent[:MOST_CHARACTERS])
 
 
 # A worker sees the same few thousand agents repeatedly; parsing one takes about a millisecond.
 @lru_cache(maxsize=50_000)
-def describe(user_agent: str) -> Agent:
-    """The agent behind a User-Agent header; an empty one is an unknown agent, not a bot."""
+def _described(user_agent: str) -> Agent:
     if not user_agent:
         return Agent("Other", "Other", "other", None)
     result = parse(user_agent)
