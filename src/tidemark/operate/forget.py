@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -30,6 +29,7 @@ from tidemark.operate.corrections import Corrections, correction
 from tidemark.operate.prove import Holds, holding_text
 from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.operate.upkeep import erase_old_versions
+from tidemark.parse.remembered import remembered
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
@@ -166,7 +166,7 @@ class _Rows:
         return cls(accepted, rejected, visited, visitors)
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def _canonical(text: str) -> Address | None:
     """The address of a text, as IPv4 if it is an IPv4-mapped IPv6 address; None if it is not an address."""
     try:

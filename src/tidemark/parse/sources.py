@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from tidemark.parse.lists import rows, version_of
+from tidemark.parse.remembered import remembered
 
 # A later file's entry wins.
 _FILES = ("sources_matomo.tsv", "sources_own.tsv")
 # Labels that stand between a name and a country, as in google.co.uk.
 _SECOND_LEVEL = ("com", "co", "org", "net", "it", "edu")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
-# So much of an address has its host, if it has one.
-_MOST_CHARACTERS = 1_000
 
 
 class Source(NamedTuple):
@@ -32,7 +31,7 @@ def version() -> str:
     return version_of(_entries(), _SECOND_LEVEL)
 
 
-@lru_cache(maxsize=100_000)
+@remembered(100_000)
 def source_of_host(host: str) -> Source:
     """The source behind a host, by the longest suffix of whole labels that is in the list; without one, the host."""
     labels = host.split(".")
@@ -59,13 +58,9 @@ def category_of_name(name: str) -> str:
     return source_of_host(host).category if host else ""
 
 
+@remembered(100_000)
 def host_of(referrer: str) -> str | None:
     """The host of a referring address, in lower case, without `www.`; None if there is none."""
-    return _host_of(referrer[:_MOST_CHARACTERS])
-
-
-@lru_cache(maxsize=100_000)
-def _host_of(referrer: str) -> str | None:
     try:
         host = urlsplit(referrer).hostname
     except ValueError:  # for example an unclosed bracket of an IPv6 address
@@ -78,7 +73,7 @@ def bare(host: str) -> str:
     return host.lower().removesuffix(".").removeprefix("www.")
 
 
-@lru_cache(maxsize=100_000)
+@remembered(100_000)
 def comparable(host: str) -> str:
     """A host as own hosts are compared: `bare`, without the brackets of IPv6, and an international name in its ASCII
     form. Such a name may be written in either form, percent-encoded, or with the escapes of servers (`\\xc3`)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of, where
+from tidemark.parse.remembered import remembered
 
 MOST_CHARACTERS = 200
 
@@ -46,7 +46,7 @@ def tagged(query: pa.Array) -> pa.Array:
     return where(flags_of(pc.match_substring_regex(query, _TAGGED)), query, None)
 
 
-@lru_cache(maxsize=100_000)
+@remembered(100_000)
 def tags_of(query: str) -> Tags:
     """The tags of a query, whose parameters are separated by `&`, `;` or `&amp;`. Of a repeated `utm_` parameter the
     first occurrence counts, even if it is empty."""

@@ -6,7 +6,6 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse.durations import first_duration
 from tidemark.parse.logtime import any_time
+from tidemark.parse.remembered import remembered
 
 # The columns of a line that has the fields of a format.
 COLUMNS = {
@@ -267,7 +267,7 @@ def address(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(values, mask, pa.array(canonical, pa.string())).take(coded.indices)
 
 
-@lru_cache(maxsize=100_000)
+@remembered(100_000)
 def canonical_address(text: str) -> str | None:
     """One text as `address` has it."""
     plain = _ADDRESS_AROUND.sub("", text).partition("%")[0] if ":" in text else text

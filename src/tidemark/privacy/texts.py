@@ -5,12 +5,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Parts, flags_of, where
+from tidemark.parse.remembered import remembered
 from tidemark.parse.values import canonical_address
 from tidemark.settings.privacy import ANONYMOUS
 
@@ -120,7 +121,7 @@ class TextMask:
         return _network(text) or _network(text.strip(":")) or NONE
 
 
-@lru_cache(maxsize=100_000)
+@remembered(100_000)
 def _network(address: str) -> str | None:
     """The first address of the network of an address, in canonical form; None for a name."""
     canonical = canonical_address(address)
