@@ -24,6 +24,7 @@ from benchmarks import (
     first_look,
     freshness,
     growth,
+    hostile,
     idle,
     large_batch,
     masking,
@@ -71,6 +72,7 @@ BENCHMARKS = {
         quick={"objects": 200, "runs": 1},
     ),
     "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
+    "hostile": Benchmark(hostile.measure, {"lines": 5_000, "runs": 3}, quick={"lines": 500, "runs": 1}),
     "costs": Benchmark(
         costs.measure, {"rate": 1_000, "seconds": 300, "runs": 5}, quick={"seconds": 20, "runs": 1}
     ),

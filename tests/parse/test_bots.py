@@ -1,11 +1,24 @@
 from __future__ import annotations
 
+import random
 import re
 
 import crawleruseragents
 import pytest
+from ua_parser.core import Domain
 
-from tidemark.parse.bots import KINDS, OTHER_KIND, PERSON, PURPOSES, Bot, bot_of, kind_of, purpose_by_name
+from tidemark.parse.bots import (
+    KINDS,
+    OTHER_KIND,
+    PERSON,
+    PURPOSES,
+    Bot,
+    _any_pattern,
+    _own,
+    bot_of,
+    kind_of,
+    purpose_by_name,
+)
 from tidemark.parse.lists import rows
 
 ON_CHROME = (
@@ -161,3 +174,18 @@ def test_each_name_has_one_purpose() -> None:
     assert purpose_by_name()["gptbot"] == "training"
     names = {pattern.lower(): purpose for pattern, _, purpose in OWN if purpose}
     assert all(names[pattern.lower()] == purpose for pattern, _, purpose in OWN if purpose)
+
+
+def test_a_bot_is_what_any_pattern_matches_as_python_reads_it() -> None:
+    """The matcher that looks for all of them at once is another engine."""
+    patterns = [re.compile(pattern) for pattern, tags, *_ in _own() if tags and PERSON not in tags]
+    known = [each for bot in crawleruseragents.CRAWLER_USER_AGENTS_DATA for each in bot["instances"]]
+    chance = random.Random(7)
+    agents = [ON_CHROME.format(""), "", " ", "node", "node\\x0A", "a node", "NODE", *known]
+    for agent in chance.sample(known, 1_000):
+        place, other = chance.randrange(len(agent) + 1), chance.choice(known)
+        agents.append(agent[:place] + chance.choice(("", " ", "é", "\\", other[place:])) + agent[place + 2 :])
+        agents.append(agent[:place] + agent[place:].swapcase())
+    for agent in agents:
+        expected = crawleruseragents.is_crawler(agent) or any(each.search(agent) for each in patterns)
+        assert (_any_pattern()(agent, Domain.USER_AGENT).user_agent is not None) == expected, agent

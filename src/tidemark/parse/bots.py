@@ -9,6 +9,9 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 import crawleruseragents
+from ua_parser.core import Domain
+from ua_parser.matchers import UserAgentMatcher
+from ua_parser.regex import Resolver
 
 from tidemark.parse.lists import rows, version_of
 
@@ -46,9 +49,7 @@ def rules_version() -> str:
 def bot_of(user_agent: str) -> Bot | None:
     """The bot behind a User-Agent header; None for a person. The longest match decides, then the order: own entries,
     then those of the package."""
-    if not (
-        any(bot.search(user_agent) for bot, _ in _own_bots()) or crawleruseragents.is_crawler(user_agent)
-    ):
+    if not _any_pattern()(user_agent, Domain.USER_AGENT).user_agent:
         return None
     declared = _people().sub(" ", user_agent)
     name, tags = "", list[str]()
@@ -88,6 +89,15 @@ def _own_bots() -> list[tuple[re.Pattern[str], list[str]]]:
 @cache
 def _people() -> re.Pattern[str]:
     return re.compile("|".join(pattern for pattern, tags, _ in _own() if PERSON in tags))
+
+
+@cache
+def _any_pattern() -> Resolver:
+    """Finds a bot in a user agent if any pattern matches. It is the matcher of ua-parser, in Rust, which looks for
+    letters that all matches have first: a search with Python's expressions takes twenty to a hundred times as long."""
+    own = [pattern.pattern for pattern, _ in _own_bots()]
+    listed = [each["pattern"] for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
+    return Resolver(([UserAgentMatcher(pattern, "bot") for pattern in (*own, *listed)], [], []))
 
 
 @cache

@@ -196,10 +196,13 @@ def _trailing_fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
     duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
-    first = flags_of(pc.starts_with(quoted, ' "-"'))  # the header was not sent
-    elsewhere = pc.coalesce(*(_matched(where(~first, tail, None), pattern) for pattern in _ELSEWHERE))
-    elsewhere = where(~flags_of(pc.match_substring_regex(elsewhere, _PRIVATE)), elsewhere, None)
-    forwarded = pc.coalesce(_matched(quoted, _FORWARDED), elsewhere)
+    forwarded = _matched(quoted, _FORWARDED)
+    # Behind a dash in quotes the header was not sent.
+    open_ = flags_of(pc.is_null(forwarded)) & ~flags_of(pc.starts_with(quoted, ' "-"'))
+    if open_.any():
+        elsewhere = pc.coalesce(*(_matched(where(open_, tail, None), pattern) for pattern in _ELSEWHERE))
+        public = open_ & ~flags_of(pc.match_substring_regex(elsewhere, _PRIVATE))
+        forwarded = where(~public, forwarded, elsewhere)
     return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
 
 
