@@ -52,9 +52,10 @@ _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
     r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
 )
-_LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
-# A list of addresses, or the header Forwarded of RFC 7239.
-_FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<value>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
+# The first field in quotes, and what it is: a list of addresses, or the header Forwarded of RFC 7239.
+_FIRST_QUOTED = r'^ (?:[\w.-]+[=:])?"(?P<value>[^"]*)"'
+_ADDRESSES = r"^(?:unknown|[0-9A-Fa-f:., \[\]\\])*$"
+_RFC_7239 = "^(?i:for|by|host|proto)="
 # The same elsewhere. The addresses of upstreams have a port, and those of the server are mostly private.
 _ONE = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
 _ELSEWHERE = (
@@ -196,7 +197,10 @@ def _trailing_fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
     duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
-    forwarded = _matched(quoted, _FORWARDED)
+    forwarded = _matched(quoted, _FIRST_QUOTED)
+    listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
+    listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))
+    forwarded = where(listed | flags_of(pc.match_substring_regex(forwarded, _RFC_7239)), forwarded, None)
     # Behind a dash in quotes the header was not sent.
     open_ = flags_of(pc.is_null(forwarded)) & ~flags_of(pc.starts_with(quoted, ' "-"'))
     if open_.any():
