@@ -18,7 +18,7 @@ from tests.recovery.world import change_hosts, compare, import_new
 from tidemark.settings import Settings
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])
 def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int) -> None:
     play_on_files(seed, 100, tmp_path, homes=4)
 
