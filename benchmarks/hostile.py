@@ -40,7 +40,7 @@ LINES: Mapping[str, Callable[[int], str]] = {
     "an ordinary JSON line": lambda n: _json(id=n),
     "JSON of a program": lambda n: json.dumps({"time": "2026-11-21T10:00:00Z", "level": "info", "order": n}),
     "JSON without a status": lambda n: _json(id=n).replace('"status"', '"state"'),
-    "JSON that is cut": lambda n: _json(id=n)[:-5] + "}",
+    "JSON with a fault": lambda n: _json(id=n).replace('"status"', '"status'),
     "JSON with escaped names": lambda n: _json(id=n).replace("request", r"\u0072equest"),
     "JSON with fifty names": lambda n: json.dumps({f"name{each}": n for each in range(50)}),
     "a long path": lambda n: _combined(f"/{n}".ljust(_LENGTH, "a")),
