@@ -40,10 +40,10 @@ _STATUS = r'[sS]tatus(?:[_-]?[cC]ode)?"\s*:\s*'
 _NULL_STATUS = rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b'
 # What templates for JSON become without values: `"a":-`, `"a":,` and a comma at the end; and with lists: `"a":1, 2`.
 _MAY_BE_UNFINISHED = r":\s*(?:-?\s*[,}]|[\d.]+\s*[,:]\s*[\d.-])|,\s*}"
-# These faults, and strings, in which they are none.
+# These faults, and strings, in which they are none. Nothing is tried twice: lines may be long, and made up.
 _FAULT = re.compile(
-    r'"(?:[^"\\]|\\.)*"|(?P<lacks>:\s*-?\s*(?=[,}]))|(?P<comma>,\s*(?=}))'
-    r"|:\s*(?P<list>[\d.]+(?:\s*[,:]\s*(?:[\d.]+|-))+)(?=\s*[,}])"
+    r'"(?:[^"\\]|\\.)*+"?|(?P<lacks>:\s*+(?:-\s*+)?(?=[,}]))|(?P<comma>,\s*+(?=}))'
+    r"|:\s*+(?P<list>[\d.]++(?:\s*+[,:]\s*+(?:[\d.]++|-))++)(?=\s*+[,}])"
 )
 # In front of a path that is the name of one key, with its dots.
 _FLAT = "="
