@@ -1,10 +1,6 @@
 r"""Reader of the formats of Apache's `mod_log_config` and nginx: common, combined, and both after a virtual host.
 
 Fields are found by splitting at quotes, which is several times as fast as a regular expression.
-
-Servers are often configured to add fields after the last one. These are read: a duration, which is the first number
-with decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host;
-and the header X-Forwarded-For, which is the first field in quotes, or another one with public addresses.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import layout as layouts
-from tidemark.parse.durations import microseconds
+from tidemark.parse import trailing
 from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
 from tidemark.parse.logtime import any_time
@@ -46,23 +42,6 @@ _ADDRESS = r"^[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+$"
 _WORD = r"(?: [\w.:,;=/%+*@~|&?#!$-]+)"
 _COMMON_TAIL = rf"^ +[^ ]+ [^ ]+{_WORD}+ *$"
 _TAIL_END = rf"^{_WORD}*$"
-# The fields in question follow nothing, or one of these names.
-_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<value>\d+\.\d+)"?(?: |$)'
-_HOST = (
-    r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
-    r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
-)
-# The first field in quotes, and what it is: a list of addresses, or the header Forwarded of RFC 7239.
-_FIRST_QUOTED = r'^ (?:[\w.-]+[=:])?"(?P<value>[^"]*)"'
-_ADDRESSES = r"^(?:unknown|[0-9A-Fa-f:., \[\]\\])*$"
-_RFC_7239 = "^(?i:for|by|host|proto)="
-# The same elsewhere. The addresses of upstreams have a port, and those of the server are mostly private.
-_ONE = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
-_ELSEWHERE = (
-    rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{_ONE}(?:, ?{_ONE})*)"(?: |$)',
-    rf'^[^"]*? (?P<value>{_ONE}(?:, ?{_ONE})*)(?: |$)',
-)
-_PRIVATE = r"^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])"
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 # Bytes that addresses cannot have, but for the dash.
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
@@ -165,9 +144,9 @@ def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array | 
         return None
     first = where(vhost & flags_of(pc.is_null(named)), words.at(0), None)
     fits = flags_of(pc.match_substring_regex(first, _NUMERIC)) & ~flags_of(
-        pc.match_substring_regex(first, _PRIVATE)
+        pc.match_substring_regex(first, trailing.PRIVATE)
     )
-    fits &= flags_of(pc.match_substring_regex(words.at(1), _PRIVATE))
+    fits &= flags_of(pc.match_substring_regex(words.at(1), trailing.PRIVATE))
     return where(fits, first, None) if fits.any() else None
 
 
@@ -182,36 +161,11 @@ def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]
     quoted = Parts(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
     words = pc.fill_null(result.at(2).take(index), "")
     tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
-    columns = _trailing_fields(tail, quoted)
+    columns = trailing.fields(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))
     places = pa.array(spread, mask=spread == len(rows))
     return {name: column.take(places) for name, column in columns.items()}
-
-
-def _trailing_fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
-    """Duration, host and addresses of proxies in the fields after the last one of the format; `quoted` are those from
-    the first quote on."""
-    numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
-    numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
-    single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
-    whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
-    duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
-    forwarded = _matched(quoted, _FIRST_QUOTED)
-    listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
-    listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))
-    forwarded = where(listed | flags_of(pc.match_substring_regex(forwarded, _RFC_7239)), forwarded, None)
-    # Behind a dash in quotes the header was not sent.
-    open_ = flags_of(pc.is_null(forwarded)) & ~flags_of(pc.starts_with(quoted, ' "-"'))
-    if open_.any():
-        elsewhere = pc.coalesce(*(_matched(where(open_, tail, None), pattern) for pattern in _ELSEWHERE))
-        public = open_ & ~flags_of(pc.match_substring_regex(elsewhere, _PRIVATE))
-        forwarded = where(~public, forwarded, elsewhere)
-    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
-
-
-def _matched(text: pa.Array, pattern: str) -> pa.Array:
-    return pc.struct_field(pc.extract_regex(text, pattern), "value")
 
 
 # The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in
@@ -270,7 +224,7 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     tail = pc.binary_join_element_wise(
         pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
     )
-    more = _trailing_fields(tail, tail)
+    more = trailing.fields(tail, tail)
     ident = pc.struct_field(client, "ident")
     named = flags_of(pc.match_substring_regex(ident, _DOMAIN))
     host = pc.coalesce(

@@ -8,8 +8,7 @@ decides on one by one. Both give the same texts for the same line.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -20,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tidemark.engine.arrays import Flags, Parts, flags_of, where
-from tidemark.parse import templates
+from tidemark.parse import json_repair, templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
-from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_of, has_pair, is_control
+from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_of, is_control
 from tidemark.parse.values import Read, columns_of, each_distinct, present
 from tidemark.parse.writing import Composed, Template
 
@@ -31,28 +30,10 @@ from tidemark.parse.writing import Composed, Template
 _FEW = 64
 _NUMBER = pa.decimal128(38, 9)
 _MOST_DIGITS = 28
-# Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
-_HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
 # Where shippers put lines that are no text, as the numbers of their bytes.
 _BYTES_AT = ("MESSAGE",)
-# No status, as JSON has no dash.
-_STATUS = r'[sS]tatus(?:[_-]?[cC]ode)?"\s*:\s*'
-_NULL_STATUS = rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b'
-# What templates for JSON become without values: `"a":-`, `"a":,` and a comma at the end; and with lists: `"a":1, 2`.
-_MAY_BE_UNFINISHED = r":\s*(?:-?\s*[,}]|[\d.]+\s*[,:]\s*[\d.-])|,\s*}"
-# These faults, and strings, in which they are none. Nothing is tried twice: lines may be long, and made up.
-_FAULT = re.compile(
-    r'"(?:[^"\\]|\\.)*+"?|(?P<lacks>:\s*+(?:-\s*+)?(?=[,}]))|(?P<comma>,\s*+(?=}))'
-    r"|:\s*+(?P<list>[\d.]++(?:\s*+[,:]\s*+(?:[\d.]++|-))++)(?=\s*+[,}])"
-)
 # In front of a path that is the name of one key, with its dots.
 _FLAT = "="
-# ASCII that need not be escaped: names are found only as they are written. The search for it leaves out the characters
-# that Go escapes everywhere, <, > and &.
-_ESCAPED = re.compile(
-    r"(?<!\\)((?:\\\\)*)\\u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abABd-fD-F]|7[0-9a-eA-E])"
-)
-_MAY_BE_ESCAPED = r"\\u00(?:2[013-57-9a-fA-F]|3[0-9abdfABDF]|[4-7])"
 _REQUIRED = ("time", "status")
 _REQUEST = ("request", "target")
 # What an object without these may be is not certain, unless it is marked as one of its format.
@@ -211,7 +192,7 @@ def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = 
     """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
     between quotes in the lines, and maybe more, if they are known."""
     wanted = sorted({*paths, *(f"{_FLAT}{path}" for path in paths if "." in path)})
-    written, text = text, _repaired(text)
+    written, text = text, json_repair.repaired(text)
     if strings is None or text is not written:
         strings = Parts.of(text, '"').flat
     wanted = _present(strings, wanted)
@@ -232,66 +213,14 @@ def _blocks(text: pa.Array, paths: Sequence[str], *, finished: bool = False) -> 
         try:
             yield _by_arrow(text, paths)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            if not finished and (unfinished := _unfinished(text)).any():
-                yield from _blocks(_changed(text, unfinished, _FAULT, _finished), paths, finished=True)
+            if not finished and (other := json_repair.finished(text)) is not text:
+                yield from _blocks(other, paths, finished=True)
                 return
             middle = len(text) // 2
             yield from _blocks(text[:middle], paths, finished=True)
             yield from _blocks(text[middle:], paths, finished=True)
     elif len(text):
-        yield _one_by_one(text if finished else _changed(text, _unfinished(text), _FAULT, _finished), paths)
-
-
-def _repaired(text: pa.Array) -> pa.Array:
-    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written; without
-    needless escapes; and with a dash for a status that is null."""
-    text = _changed(text, has_pair(text, b"\\x"), _HEX, _from_hex)
-    text = _changed(text, _matching(text, (_MAY_BE_ESCAPED,)), _ESCAPED, _from_escape)
-    null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS))
-    return _changed(text, null, re.compile(_NULL_STATUS), r'\1"-"')
-
-
-def _changed(
-    text: pa.Array, flagged: Flags, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]
-) -> pa.Array:
-    """The lines with what the pattern finds in the flagged ones replaced."""
-    if not flagged.any():
-        return text
-    mask = pa.array(flagged)
-    changed = [pattern.sub(new, line) for line in text.filter(mask).to_pylist()]
-    return pc.replace_with_mask(text, mask, pa.array(changed, pa.string()))
-
-
-def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
-    """The lines that match all patterns, the cheapest first."""
-    rows = np.arange(len(text))
-    for pattern in patterns:
-        if len(rows):
-            rows = rows[flags_of(pc.match_substring_regex(text.take(pa.array(rows)), pattern))]
-    flagged = np.zeros(len(text), bool)
-    flagged[rows] = True
-    return flagged
-
-
-def _unfinished(text: pa.Array) -> Flags:
-    return flags_of(pc.match_substring_regex(text, _MAY_BE_UNFINISHED))
-
-
-def _finished(fault: re.Match[str]) -> str:
-    if fault["lacks"]:
-        return ": null"
-    if fault["list"]:
-        return f': "{fault["list"]}"'
-    return "" if fault["comma"] else fault[0]
-
-
-def _from_escape(match: re.Match[str]) -> str:
-    return match[1] + chr(int(match[2], 16))
-
-
-def _from_hex(match: re.Match[str]) -> str:
-    shown = decoded(bytes.fromhex(match[2].replace("\\x", "")))
-    return match[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]
+        yield _one_by_one(text if finished else json_repair.finished(text), paths)
 
 
 def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:

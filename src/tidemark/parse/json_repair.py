@@ -1,0 +1,86 @@
+"""JSON as servers and templates write it, in the form that parsers read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.parse.text import decoded, escaped_controls, has_pair
+
+# Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
+_HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
+# ASCII that need not be escaped: names are found only as they are written. The search for it leaves out the characters
+# that Go escapes everywhere, <, > and &.
+_ESCAPED = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abABd-fD-F]|7[0-9a-eA-E])"
+)
+_MAY_BE_ESCAPED = r"\\u00(?:2[013-57-9a-fA-F]|3[0-9abdfABDF]|[4-7])"
+# No status, as JSON has no dash.
+_STATUS = r'[sS]tatus(?:[_-]?[cC]ode)?"\s*:\s*'
+_NULL_STATUS = rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b'
+# What templates for JSON become without values: `"a":-`, `"a":,` and a comma at the end; and with lists: `"a":1, 2`.
+_MAY_BE_UNFINISHED = r":\s*(?:-?\s*[,}]|[\d.]+\s*[,:]\s*[\d.-])|,\s*}"
+# These faults, and strings, in which they are none. Nothing is tried twice: lines may be long, and made up.
+_FAULT = re.compile(
+    r'"(?:[^"\\]|\\.)*+"?|(?P<lacks>:\s*+(?:-\s*+)?(?=[,}]))|(?P<comma>,\s*+(?=}))'
+    r"|:\s*+(?P<list>[\d.]++(?:\s*+[,:]\s*+(?:[\d.]++|-))++)(?=\s*+[,}])"
+)
+
+
+def repaired(text: pa.Array) -> pa.Array:
+    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written; without
+    needless escapes; and with a dash for a status that is null."""
+    text = _changed(text, has_pair(text, b"\\x"), _HEX, _from_hex)
+    text = _changed(text, _matching(text, (_MAY_BE_ESCAPED,)), _ESCAPED, _from_escape)
+    null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS))
+    return _changed(text, null, re.compile(_NULL_STATUS), r'\1"-"')
+
+
+def _changed(
+    text: pa.Array, flagged: Flags, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]
+) -> pa.Array:
+    """The lines with what the pattern finds in the flagged ones replaced."""
+    if not flagged.any():
+        return text
+    mask = pa.array(flagged)
+    changed = [pattern.sub(new, line) for line in text.filter(mask).to_pylist()]
+    return pc.replace_with_mask(text, mask, pa.array(changed, pa.string()))
+
+
+def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
+    """The lines that match all patterns, the cheapest first."""
+    rows = np.arange(len(text))
+    for pattern in patterns:
+        if len(rows):
+            rows = rows[flags_of(pc.match_substring_regex(text.take(pa.array(rows)), pattern))]
+    flagged = np.zeros(len(text), bool)
+    flagged[rows] = True
+    return flagged
+
+
+def finished(text: pa.Array) -> pa.Array:
+    """The lines, which are not all JSON, without what a template leaves unfinished; the same array if there is none."""
+    return _changed(text, _matching(text, (_MAY_BE_UNFINISHED,)), _FAULT, _without_fault)
+
+
+def _without_fault(fault: re.Match[str]) -> str:
+    if fault["lacks"]:
+        return ": null"
+    if fault["list"]:
+        return f': "{fault["list"]}"'
+    return "" if fault["comma"] else fault[0]
+
+
+def _from_escape(match: re.Match[str]) -> str:
+    return match[1] + chr(int(match[2], 16))
+
+
+def _from_hex(match: re.Match[str]) -> str:
+    shown = decoded(bytes.fromhex(match[2].replace("\\x", "")))
+    return match[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]

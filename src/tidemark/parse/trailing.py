@@ -1,0 +1,57 @@
+"""Fields behind the last one of a combined or common line.
+
+Servers are often configured to add some. These are read: a duration, which is the first number with decimals (nginx's
+`$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host; and the header
+X-Forwarded-For, which is the first field in quotes, or another one with public addresses.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of, where
+from tidemark.parse.durations import microseconds
+
+# The fields in question follow nothing, or one of these names.
+_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<value>\d+\.\d+)"?(?: |$)'
+_HOST = (
+    r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
+    r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
+)
+# The first field in quotes, and what it is: a list of addresses, or the header Forwarded of RFC 7239.
+_FIRST_QUOTED = r'^ (?:[\w.-]+[=:])?"(?P<value>[^"]*)"'
+_ADDRESSES = r"^(?:unknown|[0-9A-Fa-f:., \[\]\\])*$"
+_RFC_7239 = "^(?i:for|by|host|proto)="
+# The same elsewhere. The addresses of upstreams have a port, and those of the server are mostly private.
+_ONE = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
+_ELSEWHERE = (
+    rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{_ONE}(?:, ?{_ONE})*)"(?: |$)',
+    rf'^[^"]*? (?P<value>{_ONE}(?:, ?{_ONE})*)(?: |$)',
+)
+PRIVATE = r"^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])"
+
+
+def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
+    """Duration, host and addresses of proxies in the fields after the last one of the format; `quoted` are those from
+    the first quote on."""
+    numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
+    numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
+    single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
+    whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
+    duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
+    forwarded = _matched(quoted, _FIRST_QUOTED)
+    listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
+    listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))
+    forwarded = where(listed | flags_of(pc.match_substring_regex(forwarded, _RFC_7239)), forwarded, None)
+    # Behind a dash in quotes the header was not sent.
+    open_ = flags_of(pc.is_null(forwarded)) & ~flags_of(pc.starts_with(quoted, ' "-"'))
+    if open_.any():
+        elsewhere = pc.coalesce(*(_matched(where(open_, tail, None), pattern) for pattern in _ELSEWHERE))
+        public = open_ & ~flags_of(pc.match_substring_regex(elsewhere, PRIVATE))
+        forwarded = where(~public, forwarded, elsewhere)
+    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
+
+
+def _matched(text: pa.Array, pattern: str) -> pa.Array:
+    return pc.struct_field(pc.extract_regex(text, pattern), "value")
