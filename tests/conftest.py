@@ -95,15 +95,13 @@ def home(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the pipeline itself would use, shared by all tests of one process."""
-    # The tests of a catalog plan thousands of queries, for which the optimizing compiler pays.
-    lasting = "" if pytestconfig.option.markexpr == "cluster" else LASTING_JVM
     # Every query leaves some hundred kilobytes in the heap, and a session of half an hour has thousands.
     settings = Settings.of(
         home=tmp_path_factory.mktemp("spark"),
         driver_memory="2g",
-        driver_java_options=lasting,
+        driver_java_options=LASTING_JVM,
         spark_options=f"{QUICK_SPARK} spark.sql.sources.parallelPartitionDiscovery.parallelism=2",
     )
     session = spark_session(settings)

@@ -155,7 +155,7 @@ def run_every_task(
             **configuration,
             "spark.driver.extraClassPath": os.pathsep.join(jars),
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m "
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
             + configuration["spark.driver.extraJavaOptions"],
             "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
