@@ -234,8 +234,12 @@ def test_many_lists_at_once_as_one_by_one(seed: int) -> None:
 
 
 def test_an_address_in_front_of_that_of_a_proxy_is_no_host() -> None:
-    hosts = {f"{CLIENT} {LOCAL}": (None, CLIENT), f"{OTHER} {DIRECT}": (OTHER, DIRECT),
-             f"{OTHER}:443 {LOCAL}": (OTHER, LOCAL), f"10.0.0.9 {LOCAL}": ("10.0.0.9", LOCAL)}  # fmt: skip
+    hosts = {
+        f"{CLIENT} {LOCAL}": (None, CLIENT),
+        f"{OTHER} {DIRECT}": (OTHER, DIRECT),
+        f"{OTHER}:443 {LOCAL}": (OTHER, LOCAL),
+        f"10.0.0.9 {LOCAL}": ("10.0.0.9", LOCAL),
+    }
     rows = read(*(f"{front} {REST}" for front in hosts))
     assert [(row["host"], row["client_ip"]) for row in rows] == list(hosts.values())
     assert [row["read_as"] for row in rows] == ["combined", *["vhost_combined"] * 3]

@@ -99,7 +99,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
     in_front = _client_in_front(words, vhost, named)
-    host = where(vhost if in_front is None else vhost & flags_of(pc.is_null(in_front)), words.at(0), None)
+    host = where(vhost & flags_of(pc.is_null(in_front)), words.at(0), None)
     if behind.any():  # the ident may stand behind the host
         host = where(behind, words.at(1), host)
         user = where(~behind, user, pc.replace_substring_regex(user, "^- ", ""))
@@ -131,23 +131,23 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "user_agent": present(lines.restored(where(complete, parts.at(5), None))),
         "duration_us": more["duration_us"],
         "edge_country": pa.nulls(len(sound), pa.string()),
-        "forwarded": more["forwarded"] if in_front is None else pc.coalesce(in_front, more["forwarded"]),
+        "forwarded": pc.coalesce(in_front, more["forwarded"]),
         "zoneless": zoneless,
     }
     return Read(sound, columns)
 
 
-def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array | None:
-    """Where a public address stands in front of a private one, it is no virtual host, but that of a client behind a
-    proxy, of a header such as X-Forwarded-For. NULL for other lines; None without any."""
+def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array:
+    """A public address in front of a private one: it is no virtual host, but that of a client behind a proxy, of a
+    header such as X-Forwarded-For. NULL for other lines."""
     if not vhost.any():
-        return None
+        return pa.nulls(len(vhost), pa.string())
     first = where(vhost & flags_of(pc.is_null(named)), words.at(0), None)
     fits = flags_of(pc.match_substring_regex(first, _NUMERIC)) & ~flags_of(
         pc.match_substring_regex(first, trailing.PRIVATE)
     )
     fits &= flags_of(pc.match_substring_regex(words.at(1), trailing.PRIVATE))
-    return where(fits, first, None) if fits.any() else None
+    return where(fits, first, None)
 
 
 def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]:

@@ -15,18 +15,19 @@ from tidemark.parse.text import decoded, escaped_controls, has_pair
 
 # Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
 _HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
-# ASCII that need not be escaped: names are found only as they are written. The search for it leaves out the characters
-# that Go escapes everywhere, <, > and &.
+# Escapes of printable ASCII. JSON does not need them, and the search for names does not decode them. <, > and & do not
+# start a repair, because Go escapes them in every line.
 _ESCAPED = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abABd-fD-F]|7[0-9a-eA-E])"
 )
 _MAY_BE_ESCAPED = r"\\u00(?:2[013-57-9a-fA-F]|3[0-9abdfABDF]|[4-7])"
-# No status, as JSON has no dash.
+# A status that is null means that there was none, like a dash in other formats.
 _STATUS = r'[sS]tatus(?:[_-]?[cC]ode)?"\s*:\s*'
-_NULL_STATUS = rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b'
-# What templates for JSON become without values: `"a":-`, `"a":,` and a comma at the end; and with lists: `"a":1, 2`.
+_NULL_STATUS = re.compile(rf'("(?:[\w.-]*[rR]esponse[_.-]?|https?[_.-]?|sc-|Downstream)?{_STATUS})null\b')
+# A log format that is a template for JSON writes `"a":-` or `"a":,` for a missing value, `"a":1, 2` for several
+# values, and sometimes a comma before the closing brace. None of these is JSON.
 _MAY_BE_UNFINISHED = r":\s*(?:-?\s*[,}]|[\d.]+\s*[,:]\s*[\d.-])|,\s*}"
-# These faults, and strings, in which they are none. Nothing is tried twice: lines may be long, and made up.
+# These faults. The pattern also matches strings, to skip them. It does not backtrack: anybody can send a long line.
 _FAULT = re.compile(
     r'"(?:[^"\\]|\\.)*+"?|(?P<lacks>:\s*+(?:-\s*+)?(?=[,}]))|(?P<comma>,\s*+(?=}))'
     r"|:\s*+(?P<list>[\d.]++(?:\s*+[,:]\s*+(?:[\d.]++|-))++)(?=\s*+[,}])"
@@ -38,8 +39,8 @@ def repaired(text: pa.Array) -> pa.Array:
     needless escapes; and with a dash for a status that is null."""
     text = _changed(text, has_pair(text, b"\\x"), _HEX, _from_hex)
     text = _changed(text, _matching(text, (_MAY_BE_ESCAPED,)), _ESCAPED, _from_escape)
-    null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS))
-    return _changed(text, null, re.compile(_NULL_STATUS), r'\1"-"')
+    null = _matching(text, ("null", rf"{_STATUS}null\b", _NULL_STATUS.pattern))
+    return _changed(text, null, _NULL_STATUS, r'\1"-"')
 
 
 def _changed(

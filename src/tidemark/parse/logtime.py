@@ -102,9 +102,9 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
         if is_other.any():
             mask = np.zeros(len(text), bool)
             mask[rows[is_other]] = True
-            found, without = any_time(usual.filter(pa.array(is_other)))
-            times = pc.replace_with_mask(times, pa.array(mask), found)
-            zoneless[mask] = flags_of(without)
+            rewritten_times, lack_zone = any_time(usual.filter(pa.array(is_other)))
+            times = pc.replace_with_mask(times, pa.array(mask), rewritten_times)
+            zoneless[mask] = flags_of(lack_zone)
     return times, pa.array(zoneless)
 
 

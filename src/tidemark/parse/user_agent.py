@@ -16,8 +16,8 @@ from tidemark.parse.lists import version_of
 _MOBILE = re.compile(r"Mobi|iPhone|iPod|Windows Phone|Opera Mini")
 # "Tablet PC" is a part of Windows, on desktops too.
 _TABLET = re.compile(r"iPad|Tablet(?! PC)|Kindle|Silk/|PlayBook")
-# Of a longer user agent the rest tells nothing: apps write a few hundred characters, and thousands of patterns would
-# search what somebody made up to keep others waiting.
+# Only the beginning of a user agent is searched. Real ones have a few hundred characters, and each pattern takes time
+# for every further one.
 MOST_CHARACTERS = 1_000
 
 
