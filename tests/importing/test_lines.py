@@ -106,7 +106,10 @@ def test_a_last_line_that_gets_its_line_feed_later_is_not_followed_by_an_empty_o
 
 
 COMMENTED = st.lists(
-    st.sampled_from([b"a", b"#", b"#Fields: c-ip  time", b"#FIELDS:x", b"#Remark", b"b#c", b"", b"\xef\xbb\xbf#x"])
+    st.sampled_from([
+        b"a", b"#", b"#Fields: c-ip  time", b"#Fields:time date", b"#FIELDS:x", b"#Date: 2026-11-21 10:00",
+        b"#date:01-Dec-2026", b"#Date: soon", b"#Remark", b"b#c", b"", b"\xef\xbb\xbf#x",
+    ])
 ).map(b"\n".join)  # fmt: skip
 
 
@@ -123,12 +126,15 @@ def test_comments_are_left_out_wherever_the_content_is_split(
         if resumed:
             comments = Comments(comments.fields, comments.count)
 
-    wanted, fields, count = [], "", 0
+    wanted, fields, day, count = [], "", "", 0
     for line in expected(content):
         text = line.removeprefix(b"\xef\xbb\xbf")
         if text.startswith(b"#"):
             count += 1
             fields = " ".join(text[8:].decode().split()) if text.lower().startswith(b"#fields:") else fields
+            if b"2026" in text:
+                day = " date=2026-11-21" if b"21" in text else " date=2026-12-01"
         else:
-            wanted.append((line, fields))
-    assert (result, comments.fields, comments.count, size) == (wanted, fields, count, len(content))
+            wanted.append((line, fields + day if fields == "c-ip time" else fields))
+    assert (result, comments.count, size) == (wanted, count, len(content))
+    assert comments.fields == (fields + day).strip()

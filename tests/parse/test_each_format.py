@@ -202,6 +202,11 @@ def docker(line: str) -> str:
     return json.dumps({"log": line + "\n", "stream": "stdout", "time": "2026-11-21T10:00:00.123456789Z"})
 
 
+def csv(line: str, before: str, behind: str = "") -> str:
+    """The line as a column of CSV, if it has the quotes by which it is recognized there."""
+    return before + '"' + line.replace('"', '""') + '"' + behind if '"' in line else line
+
+
 WRAPPERS = {
     "RFC 3164": "<190>Nov 21 10:00:00 web1 nginx: {}",
     "RFC 3164 with a process": "<134>Nov  1 10:00:00 web1 nginx[1234]: {}",
@@ -229,6 +234,12 @@ ENVELOPES = {
                                          "host": {"name": "web1"}, "log": {"offset": 7}, "message": line}),
     "journald as JSON": lambda line: json.dumps({"MESSAGE": line, "PRIORITY": "6", "_PID": "7"}),
     "Docker in syslog": lambda line: WRAPPERS["RFC 3164"].replace("{}", docker(line)),
+    # As viewers of logs export them: CloudWatch, Kibana, Grafana.
+    "CSV behind a time": lambda line: csv(line, "2026-11-21 10:00:00.123,"),
+    "CSV behind a number": lambda line: csv(line, "1795255200000,"),
+    "CSV with quotes around all": lambda line: csv(line, '"Nov 21, 2026 @ 10:00:00.000","web,1",', ',"a ""b"""'),
+    "CSV before labels": lambda line: csv(line, "", ',"{app=""web""}",1795255200000000000'),
+    "CSV behind labels": lambda line: csv(line, '"{app=""web"", pod=""a""}",'),
     "syslog in Docker": lambda line: docker(WRAPPERS["RFC 5424"].replace("{}", line)),
     **{name: lambda line, text=text: text.replace("{}", line) for name, text in WRAPPERS.items()},
 }  # fmt: skip
@@ -259,6 +270,9 @@ REST = '- alice [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/2.0" 200 51
         "12 ",
         "10:00:00 web.1  | ",
         "2026-11-21T10:00:00 ",
+        "2026-11-21T10:00:00,",
+        "1795255200000,",
+        "web1\tnginx\t",
         "2026-11-21 10:00:00.123 ",
         "Nov 21 10:00:00 web1 nginx ",
         "web/nginx/a1 ",
@@ -373,6 +387,8 @@ def nginx(**keys: Any) -> str:
         (nginx(status=None), {"status": None}),
         (nginx(status=0), {"status": None}),
         (nginx(time_iso8601="2026-11-21T11:00:00+01"), {}),
+        # Vercel names the function of a request, too.
+        (nginx(request=None, proxy={"method": "GET", "path": "/docs/?page=2"}, path="/[name]"), {"protocol": None}),
         # What templates for JSON become without values, and with several.
         (nginx(body_bytes_sent="@").replace('"@"', "-"), {"bytes": 0}),
         (nginx(body_bytes_sent="@").replace('"@"', ""), {"bytes": 0}),
@@ -653,6 +669,9 @@ HEADER = "date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)"
         ("1795255200 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER.replace("date time", "timestamp"), {}),
         ("10:00:00 2026-11-21 curl/8.5.0 200 /docs/ GET 203.0.113.7", " ".join(
             ["time", "date", "cs(User-Agent)", "sc-status", "cs-uri-stem", "cs-method", "c-ip"]), {}),
+        # The day is in a comment of the file.
+        ("10:00:00 203.0.113.7 GET /docs/ 200", "time c-ip cs-method cs-uri-stem sc-status date=2026-11-21",
+         {"user_agent": None}),
         # SHOUTcast has no methods, and encodes agents.
         ("203.0.113.7 203.0.113.7 2026-11-21 10:00:00 /docs/ 200 curl%2F8.5.0 512",
          "c-ip c-dns date time cs-uri-stem c-status cs(User-Agent) sc-bytes", {"method": None, "bytes": 512}),
@@ -682,6 +701,11 @@ def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) 
         ("2026-11-21 10:00:00 203.0.113.7 GET /docs/", HEADER, ("w3c_extended", "sc-status")),
         ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl x", HEADER, ("w3c_extended", "end")),
         ("2026-11-21 10:00:00 203.0.113.7 GET /docs/", HEADER.rsplit(" ", 2)[0], ("w3c_extended", "status")),
+        (
+            "10:00:00 203.0.113.7 GET /docs/",
+            "time c-ip cs-method cs-uri-stem sc-status date=2026-11-21",
+            ("w3c_extended", "sc-status"),
+        ),
         (PLAIN_COMBINED.replace(" 200 512", " 20"), HEADER, ("combined", "status")),
         (docker(PLAIN_COMBINED.replace(" 200 512", " 20")), None, ("combined", "status")),
         (nginx().replace('"status"', '"other"'), None, ("nginx_json", "status")),

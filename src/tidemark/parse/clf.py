@@ -52,7 +52,7 @@ _NUMBERED = r"^\d+:\d+\."
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
 _DOMAIN = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
-_NO_HOST = r"[] =<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$"
+_NO_HOST = r'[] "=<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$'
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
 
 

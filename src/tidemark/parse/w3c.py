@@ -1,4 +1,7 @@
-"""Formats of the W3C's extended log file format: the columns are named by a header, which comes with every line."""
+"""Formats of the W3C's extended log file format: the columns are named by a header, which comes with every line.
+
+A header may end with the day of the lines, `date=2026-11-21`, if their columns have only the time of day.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ _COLUMNS = {
     "duration_us": ("time-taken-us",),
 }
 _REQUIRED = ("time", "target", "status")
+DAY = "date="
 _LINE = r"^\d{4}-\d\d-\d\d[ \t]\d\d:\d\d:\d\d(?:\.\d+)?[ \t]"
+_CLOCK = r"^\d\d:\d\d:\d\d(?:\.\d+)?[ \t]"
 # The columns that IIS writes by default, and those of Azure's App Service, for lines without a header. More columns may
 # follow.
 _DEFAULTS = (
@@ -93,8 +98,9 @@ class W3c(Format):
         result = Read.nothing(len(lines.sound))
         for header in pc.unique(lines.header.drop_null()).to_pylist():
             rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
-            parts, sound = _split(lines.take(rows), header.split())
-            texts = dict(_texts(parts, [column_name(name) for name in header.split()]))
+            names, day = columns_of_header(header)
+            parts, sound = _split(lines.take(rows), names)
+            texts = dict(_texts(parts, [column_name(name) for name in names], day))
             if "taken" in texts:
                 texts.setdefault(self.taken, texts["taken"])
             sound &= all(name in texts for name in _REQUIRED)
@@ -107,14 +113,14 @@ class W3c(Format):
         reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
         mine = flags_of(pc.is_valid(lines.header)) & self.with_header(lines)
         for header in pc.unique(lines.header.filter(pa.array(mine))).to_pylist():
-            names = header.split()
+            names, day = columns_of_header(header)
             rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
             some = lines.take(rows)
             parts, whole = _split(some, names)
-            texts = _texts(parts, [column_name(each) for each in names])
+            texts = _texts(parts, [column_name(each) for each in names], day)
             # A line that has them all lacks a time or a status.
             absent = [name for name in _REQUIRED if name not in texts] or ["status"]
-            similar = flags_of(pc.match_substring_regex(some.text, _LINE))
+            similar = flags_of(pc.match_substring_regex(some.text, _CLOCK if day else _LINE))
             reached[rows] = np.where(similar, np.minimum(parts.count, len(names)), 0)
             after = np.array([*names, ""], object)[reached[rows]]
             lacking[rows] = np.where(whole, absent[0], after)
@@ -133,6 +139,19 @@ class W3c(Format):
 def column_name(name: str) -> str:
     """The name of a column in one spelling of several: `cs(User-Agent)` and `cs_user_agent` are `cs-user-agent`."""
     return name.lower().replace("(", "-").replace(")", "").replace("_", "-")
+
+
+def columns_of_header(header: str) -> tuple[list[str], str]:
+    """The names of the columns, and the day of the lines, empty if the header has none."""
+    *names, last = header.split() or [""]
+    return (names, last.removeprefix(DAY)) if last.startswith(DAY) else (header.split(), "")
+
+
+def header_of(names: Sequence[str], day: str) -> str:
+    """The header of lines of such a day."""
+    columns = set(map(column_name, names))
+    needed = day and not columns.isdisjoint(_COLUMNS["clock"]) and columns.isdisjoint(_COLUMNS["date"])
+    return " ".join([*names, DAY + day] if needed else names)
 
 
 def _timed(texts: Mapping[str, pa.Array]) -> Flags:
@@ -191,8 +210,8 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
     ) if known else parts.count == len(names)
 
 
-def _texts(parts: Parts, names: Sequence[str]) -> Mapping[str, pa.Array]:
-    texts = {}
+def _texts(parts: Parts, names: Sequence[str], day: str) -> Mapping[str, pa.Array]:
+    texts = {"date": pa.repeat(day, len(parts.count))} if day else {}
     for text, columns in _COLUMNS.items():
         there = [parts.at(names.index(column)) for column in columns if column in names]
         if there:

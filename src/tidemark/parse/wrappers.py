@@ -46,14 +46,18 @@ _PATTERNS = (
 # Loggers, `stern`, `grep -H` and others put words in front of a line of the combined family. The line begins at the
 # last address, or list of addresses, before its time.
 _REST = r'(?:, ?[^ ,"]+)*(?: [^ \["]+)+ \[[^\]"]+\] +".*)$'
+_COLUMN = r"(?:\d\d:\d\d[^ ,;]*|\b\d{10,19})[,;]"  # a time in front of a comma
+_IPV6 = "(?:[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){7}[0-9A-Fa-f]+)"
 _AFTER_WORDS = (
-    rf'^[^"]*(?:[^,] |[:|>\]])(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
-    rf'^[^"]*(?:[^,] |[|>\]])(?P<line>(?:[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){{7}}[0-9A-Fa-f]+){_REST}',
+    rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
+    rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
 )
 _BEGIN = (
     r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
 )
+# The first column of CSV with quoted words or an object, as viewers of logs export it: its quotes are doubled.
+_CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")* ""|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
@@ -61,9 +65,14 @@ _DOCKER_BYTES = 16 * 1024
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
-    """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, and behind other words; NULL
-    where there is none."""
-    result = _inside(text, _strings(text), _PATTERNS, flags_of(pc.match_substring_regex(text, _BEGIN)))
+    """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings and CSV, and behind other words;
+    NULL where there is none."""
+    columns = _inside(
+        text, pa.nulls(len(text), pa.string()), (_CSV,), flags_of(pc.match_substring(text, '""'))
+    )
+    result = pc.coalesce(pc.replace_substring(columns, '""', '"'), _strings(text))
+    enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
+    result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
     return _inside(text, result, _AFTER_WORDS, open_)
 

@@ -35,9 +35,9 @@ _NAMES = {
         proxy.method
     """,
     "target": """
-        request_uri request_url original_uri original_url url.original http.url_details.path http.url http.target
-        request.uri request.url req.url url request_path uri uri_path url_path url.path http.path http_path path
-        resource_path endpoint target cs_uri_stem x_envoy_origin_path x_envoy_original_path proxy.path
+        proxy.path request_uri request_url original_uri original_url url.original http.url_details.path http.url
+        http.target request.uri request.url req.url url request_path uri uri_path url_path url.path http.path http_path
+        path resource_path endpoint target cs_uri_stem x_envoy_origin_path x_envoy_original_path
     """,
     "query": """
         query_string request_query url.query http.query args query querystring request_args uri_query cs_uri_query
