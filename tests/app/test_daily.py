@@ -112,10 +112,17 @@ def add(home: Path, *rows: dict[str, object]) -> None:
     write_deltalake(path, pa.Table.from_pylist([like | row for row in rows], known.schema), mode="append")
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("written")
+    write_days(directory, lines())
+    return directory
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    write_days(tmp_path, lines())
-    return tmp_path
+def home(written: Path, tmp_path: Path) -> Path:
+    """A home of these days, which a test may change."""
+    return shutil.copytree(written, tmp_path, dirs_exist_ok=True)
 
 
 def wanted(start: datetime, end: datetime | None = None, **more: object) -> Query:

@@ -160,7 +160,7 @@ VIEWS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(views=st.lists(VIEWS, min_size=1, max_size=40), data=st.data())
 def test_any_order_in_any_batches_gives_the_same_table(views: list[View], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(views))

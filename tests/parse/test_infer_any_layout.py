@@ -61,7 +61,7 @@ def layouts(draw: st.DrawFn) -> tuple[Sequence[Write], str]:
     return draw(st.permutations(parts)), draw(st.sampled_from(SEPARATORS))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(layouts())
 def test_no_layout_is_read_wrong(layout: tuple[Sequence[Write], str]) -> None:
     parts, separator = layout

@@ -144,7 +144,7 @@ def truncated(format: Format, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read_back_equal(format: Format, data: st.DataObject) -> None:
     drawn = data.draw(rows(format))

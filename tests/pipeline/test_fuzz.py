@@ -28,7 +28,7 @@ _FIELDS = (None, None, *(names.encode() for names in _COLUMNS), b"date", b"\xff 
 @pytest.mark.parametrize(
     "count, seed",
     [
-        (12_000, 1),
+        (6_000, 1),
         pytest.param(1_000_000, 2, marks=[pytest.mark.soak, pytest.mark.timeout(3_600)]),
     ],
 )

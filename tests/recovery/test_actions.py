@@ -18,9 +18,11 @@ from tests.recovery.world import change_hosts, compare, import_new
 from tidemark.settings import Settings
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])
-def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int) -> None:
-    play_on_files(seed, 100, tmp_path, homes=4)
+@pytest.mark.parametrize(
+    ("seed", "actions"), [(1, 48), *(pytest.param(seed, 100, marks=pytest.mark.soak) for seed in (1, 2, 3))]
+)
+def test_random_actions_without_spark_end_with_exact_tables(tmp_path: Path, seed: int, actions: int) -> None:
+    play_on_files(seed, actions, tmp_path, homes=4)
 
 
 def test_own_hosts_that_are_changed_back_hold_for_lines_that_came_meanwhile(tmp_path: Path) -> None:

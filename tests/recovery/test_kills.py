@@ -55,7 +55,7 @@ def test_killed_at_one_moment_after_the_other(
     """Each start finds what the kill before left behind, and more lines, among them late ones that make one session of
     two; then funnels, retention and paths are exact, too."""
     settings = walked.declared_in(fresh(broker, tmp_path, batch_lines=500))
-    pairs = [*traffic(seed=11, lines=4_000), *walked.lines(seed=11, start=START, visitors=120)]
+    pairs = [*traffic(seed=11, lines=2_400), *walked.lines(seed=11, start=START, visitors=120)]
     Random(11).shuffle(pairs)
     for part, moment in zip(slices(pairs, len(moments)), moments, strict=True):
         produce(settings, part)
