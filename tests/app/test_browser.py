@@ -544,7 +544,7 @@ def test_new_rows_show_without_a_reload(browser: webdriver.Chrome, own: tuple[Pa
     os.mkfifo(rows)  # reading it waits for a writer
     browser.get(f"{url}/live")
     assert wait(lambda: "Reading the tables" in below_heading(browser, "live-rejected_panel")), text(browser)
-    assert metric(browser, "Visitors, last 5 minutes") == "3"
+    assert wait(lambda: metric(browser, "Visitors, last 5 minutes") == "3"), text(browser)
     refuse(b"second line")
     rows.open("wb").close()
     assert wait(lambda: "second line" in cells(browser)), text(browser)
