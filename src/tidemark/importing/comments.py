@@ -33,10 +33,10 @@ class Comments:
         # The quick tests first: most logs have neither a # nor bytes that are no ASCII.
         marked = (b"#" in data and _MARK in data) or (not data.isascii() and _BYTE_ORDER_MARK in data)
         if not block.lines or not (marked or block.converted or _is_comment(block.lines[0])):
-            block.fields = _header(self.fields)
+            block.fields = w3c.header_of(self.fields)
             yield block
             return
-        part = replace(block, lines=[], parts=[], fields=_header(self.fields))
+        part = replace(block, lines=[], parts=[], fields=w3c.header_of(self.fields))
         for line in block.lines:
             if not _is_comment(line):
                 part.lines.append(line)
@@ -44,7 +44,7 @@ class Comments:
             self.count += 1
             text = line.removeprefix(_BYTE_ORDER_MARK)
             self.fields = _after(self.fields, text)
-            if (header := _header(self.fields)) != part.fields:
+            if (header := w3c.header_of(self.fields)) != part.fields:
                 yield part
                 part = Block(fields=header)
         part.parts = block.parts
@@ -61,10 +61,6 @@ def _after(fields: str, comment: bytes) -> str:
     elif (kind + colon).lower() == _DATE and words:
         day = _day(words[0]) or day
     return " ".join([*names, w3c.DAY + day] if day else names)
-
-
-def _header(fields: str) -> str:
-    return fields and w3c.header_of(*w3c.columns_of_header(fields))
 
 
 def _day(text: str) -> str | None:

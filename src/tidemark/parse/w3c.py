@@ -143,12 +143,15 @@ def column_name(name: str) -> str:
 
 def columns_of_header(header: str) -> tuple[list[str], str]:
     """The names of the columns, and the day of the lines, empty if the header has none."""
-    *names, last = header.split() or [""]
-    return (names, last.removeprefix(DAY)) if last.startswith(DAY) else (header.split(), "")
+    words = header.split()
+    if words and words[-1].startswith(DAY):
+        return words[:-1], words[-1].removeprefix(DAY)
+    return words, ""
 
 
-def header_of(names: Sequence[str], day: str) -> str:
-    """The header of lines of such a day."""
+def header_of(header: str) -> str:
+    """The header, without the day unless its columns have only the time of day."""
+    names, day = columns_of_header(header)
     columns = set(map(column_name, names))
     needed = day and not columns.isdisjoint(_COLUMNS["clock"]) and columns.isdisjoint(_COLUMNS["date"])
     return " ".join([*names, DAY + day] if needed else names)

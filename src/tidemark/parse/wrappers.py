@@ -67,10 +67,7 @@ _DOCKER_BYTES = 16 * 1024
 def unwrapped(text: pa.Array) -> pa.Array:
     """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings and CSV, and behind other words;
     NULL where there is none."""
-    columns = _inside(
-        text, pa.nulls(len(text), pa.string()), (_CSV,), flags_of(pc.match_substring(text, '""'))
-    )
-    result = pc.coalesce(pc.replace_substring(columns, '""', '"'), _strings(text))
+    result = pc.coalesce(_columns(text), _strings(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
@@ -104,6 +101,13 @@ def partial(text: pa.Array) -> Flags:
                 split & flags_of(pc.is_valid(log["stream"])) & ~flags_of(pc.ends_with(log["log"], "\n"))
             )
     return parts
+
+
+def _columns(text: pa.Array) -> pa.Array:
+    """The lines in a column of CSV, with their quotes as they were; NULL for other lines."""
+    doubled = flags_of(pc.match_substring(text, '""'))
+    found = _inside(text, pa.nulls(len(text), pa.string()), (_CSV,), doubled)
+    return pc.replace_substring(found, '""', '"')
 
 
 def _strings(text: pa.Array) -> pa.Array:
