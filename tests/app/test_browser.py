@@ -154,6 +154,12 @@ def metric(browser: webdriver.Chrome, label: str) -> str:
     )
 
 
+def another(browser: webdriver.Chrome, label: str, before: str) -> str:
+    """The value under a label if it is not the one before; empty otherwise."""
+    value = metric(browser, label)
+    return "" if value == before else value
+
+
 def press(browser: webdriver.Chrome, label: str) -> None:
     def click() -> bool:
         return bool(
@@ -170,7 +176,9 @@ def press(browser: webdriver.Chrome, label: str) -> None:
 
 def choose(browser: webdriver.Chrome, label: str, option: str) -> None:
     """Chooses from a list of the bar."""
-    browser.find_element(By.CSS_SELECTOR, f"[aria-label*='{label}']").click()
+    lists = wait(lambda: browser.find_elements(By.CSS_SELECTOR, f"[aria-label*='{label}']"))
+    assert lists, text(browser)
+    lists[0].click()
     result = wait(
         lambda: browser.find_elements(By.XPATH, f"//*[@role='option'][normalize-space()='{option}']")
     )
@@ -219,16 +227,25 @@ def test_each_page_shows_its_content_on_a_phone_and_wide_accessible_in_either_th
 
 
 def settle(browser: webdriver.Chrome) -> None:
-    """Waits until the page is drawn to its end, and nothing of it fades any more."""
+    """Waits until the page is drawn to its end, and nothing of it moves or fades any more."""
     assert wait(lambda: settled(browser)), text(browser)
-    time.sleep(1)
 
 
 def settled(browser: webdriver.Chrome) -> bool:
+    """Whether the page has stayed as it is for some frames, however long the browser takes for each."""
     return bool(
-        browser.execute_script(
-            """return !!document.querySelector('.stApp[data-test-script-state="notRunning"]')
-                 && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"]')"""
+        browser.execute_async_script(
+            """const done = arguments[arguments.length - 1];
+               const moves = each => each.playState === 'running' && each.effect.getComputedTiming().endTime < Infinity;
+               const still = () => !!document.querySelector('.stApp[data-test-script-state="notRunning"]')
+                 && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"]')
+                 && !document.getAnimations().some(moves);
+               const height = document.querySelector('[data-testid="stMain"]')?.scrollHeight;
+               const look = frames => {
+                 if (!still()) done(false);
+                 else if (frames) requestAnimationFrame(() => look(frames - 1));
+                 else done(height === document.querySelector('[data-testid="stMain"]')?.scrollHeight) };
+               look(10)"""
         )
     )
 
@@ -324,11 +341,13 @@ def test_a_list_opens_as_a_whole(browser: webdriver.Chrome, site: str, page: str
     browser.get(f"{site}/{page}?range=all")
     opens = wait(lambda: browser.find_elements(By.CSS_SELECTOR, f".st-key-whole-{panel} button"))
     assert opens, text(browser)
-    listed = browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)",
-        f".st-key-panel-{panel} .toplist button.value",
-    )
-    assert len(listed) > 5
+
+    def values() -> list[str]:
+        script = "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)"
+        return list(browser.execute_script(script, f".st-key-panel-{panel} .toplist button.value"))
+
+    assert wait(lambda: len(values()) > 5), text(browser)
+    listed = values()
     browser.execute_script("arguments[0].click()", opens[0])
 
     def cells_of_table() -> set[str]:
@@ -340,6 +359,7 @@ def test_a_list_opens_as_a_whole(browser: webdriver.Chrome, site: str, page: str
 
 def click_first_cell(browser: webdriver.Chrome) -> None:
     """Clicks on the value in the first row of the page's first table."""
+    settle(browser)
     canvas = browser.find_element(By.CSS_SELECTOR, "[data-testid='stDataFrame'] canvas")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     box = canvas.size
@@ -355,17 +375,16 @@ def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, s
 
     choose(browser, "Time range", "All time")
     assert wait(lambda: "range=all" in browser.current_url), browser.current_url
-    assert wait(lambda: metric(browser, "Visitors") not in ("", day)), day
-    whole = metric(browser, "Visitors")
+    whole = wait(lambda: another(browser, "Visitors", day))
+    assert whole, day
     browser.back()
     assert wait(lambda: metric(browser, "Visitors") == day), "Back undoes a choice"
     assert "range=all" not in browser.current_url
 
     browser.get(f"{site}/countries?site=shop.example.com&range=all")
-    assert wait(lambda: metric(browser, "Visitors") not in ("", whole))
-    assert "shop.example.com" in browser.find_element(
-        By.CSS_SELECTOR, "[data-testid='stSelectbox']"
-    ).get_attribute("innerHTML")
+    assert wait(lambda: another(browser, "Visitors", whole)), whole
+    chosen = "return document.querySelector(`[data-testid='stSelectbox']`)?.innerHTML ?? ''"
+    assert wait(lambda: "shop.example.com" in browser.execute_script(chosen)), text(browser)
 
 
 def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
@@ -373,14 +392,14 @@ def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
 ) -> None:
     browser.get(f"{site}/overview?range=all&times=UTC")
     assert drawn(browser, "What moved most")
-    assert browser.current_url.startswith(f"{site}/?"), browser.current_url
+    assert wait(lambda: browser.current_url.startswith(f"{site}/?")), browser.current_url
     assert "range=all" in browser.current_url
     assert "Page not found" not in text(browser)
     every = wait(lambda: metric(browser, "Visitors"))
 
     press(browser, "Mobile")
     assert wait(lambda: "filter=device" in browser.current_url), browser.current_url
-    assert wait(lambda: metric(browser, "Visitors") not in ("", every))
+    assert wait(lambda: another(browser, "Visitors", every)), every
 
     press(browser, "Requests")
     assert drawn(browser, "The newest 200 requests of all sites"), text(browser)
@@ -457,6 +476,7 @@ def test_requests_and_their_lines_open_and_close_by_the_keyboard_alone(
 
 def select_row(browser: webdriver.Chrome) -> None:
     """Selects the second row of a dialog's table."""
+    settle(browser)
     tab_to(browser, "gridcell")
     # The table hands the focus on to its first cell.
     assert wait(lambda: browser.execute_script("return document.activeElement.matches('td')"))
@@ -466,6 +486,7 @@ def select_row(browser: webdriver.Chrome) -> None:
 
 def select_row_of_data(browser: webdriver.Chrome) -> None:
     """Opens the data of the page's first chart, and selects a row, by the keyboard."""
+    settle(browser)
     tab_to(browser, "Data")
     keys(browser, Keys.ENTER)
     assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
@@ -548,7 +569,7 @@ def test_new_rows_show_without_a_reload(browser: webdriver.Chrome, own: tuple[Pa
     refuse(b"second line")
     rows.open("wb").close()
     assert wait(lambda: "second line" in cells(browser)), text(browser)
-    assert "Reading" not in below_heading(browser, "live-rejected_panel")
+    assert wait(lambda: "Reading" not in below_heading(browser, "live-rejected_panel")), text(browser)
 
 
 def below_heading(browser: webdriver.Chrome, panel: str) -> str:
@@ -574,7 +595,7 @@ def test_an_archive_is_pointed_out_with_a_way_to_it(browser: webdriver.Chrome, o
     press(browser, "Show all data")
 
     assert wait(lambda: metric(browser, "Visitors") == "9"), text(browser)
-    assert "range=all" in browser.current_url
+    assert wait(lambda: "range=all" in browser.current_url), browser.current_url
 
     browser.get(f"{url}/live")
     assert drawn(browser, "The newest line is from 2015-05-17 10:08:00")
@@ -595,7 +616,7 @@ def open_page(browser: webdriver.Chrome, section: str, page: str, words: str) ->
         keys(browser, Keys.ENTER)
     assert wait(lambda: browser.title == f"{page} · Tidemark"), browser.title
     assert drawn(browser, words), text(browser)
-    assert wait(lambda: settled(browser)), text(browser)
+    settle(browser)
 
 
 @pytest.fixture
@@ -656,7 +677,8 @@ def test_ten_questions_are_answered_by_the_keyboard_alone(browser: webdriver.Chr
     keys(browser, Keys.ENTER)
     assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, ".timeline li")), text(browser)
     dialog = "document.querySelector('[role=\"dialog\"]').getBoundingClientRect()"
-    assert browser.execute_script(f"return {dialog}.top >= 0 && {dialog}.bottom <= window.innerHeight")
+    inside = f"return {dialog}.top >= 0 && {dialog}.bottom <= window.innerHeight"
+    assert wait(lambda: browser.execute_script(inside)), text(browser)
     keys(browser, Keys.ESCAPE)
     assert wait(lambda: not browser.find_elements(By.CSS_SELECTOR, "[role='dialog']"))
 
