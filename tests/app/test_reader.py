@@ -7,9 +7,11 @@ bound here, because Delta's parser loses them on Spark 4.2. The connection is te
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests import processes
 from tests.app import tables
 from tidemark.figures.dialects import SparkSql
 from tidemark.figures.query import (
@@ -49,6 +52,7 @@ from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.reader_warehouse import of_schema
 from tidemark.figures.rows import Direct
 from tidemark.figures.visitors import distinct
+from tidemark.local.process import wait_until
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 Open = Callable[[Path], Reader]
@@ -411,3 +415,35 @@ def test_an_error_names_the_cause_of_the_system(tmp_path: Path) -> None:
         ReadError, match=r"^gold/pages cannot be read: .*Too many levels of symbolic links \(os error 40\)"
     ):
         DeltaReader(tmp_path).version("gold/pages")
+
+
+def test_other_threads_run_while_a_query_waits_for_a_file(tmp_path: Path) -> None:
+    sessions(tmp_path)
+    [rows] = (tmp_path / "tables/silver/sessions").glob("*.parquet")
+    kept, pipe = rows.with_suffix(".kept"), rows.with_suffix(".pipe")
+    rows.rename(kept)
+    os.mkfifo(rows)
+    os.link(rows, pipe)
+    # Ends the wait of a query that lets nobody else run.
+    end = 'sleep 30; mv "$1" "$2"; : >"$3"'
+    guard = processes.Popen(["sh", "-c", end, "sh", *map(str, (kept, rows, pipe))])
+    opened: list[int] = []
+
+    def waits() -> bool:
+        try:
+            opened.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:  # nobody reads it
+            return False
+        return True
+
+    try:
+        with ThreadPoolExecutor() as pool:
+            answer = pool.submit(lambda: read(DeltaReader(tmp_path), "silver/sessions", ["session_id"]))
+            assert wait_until(waits, 20)
+            assert not answer.done() and guard.poll() is None
+            kept.rename(rows)
+            os.close(opened.pop())  # the query reads nothing, and tries again
+            assert sorted(answer.result(60)["session_id"]) == ["s1", "s2", "s3"]
+    finally:
+        guard.kill()
+        guard.wait()

@@ -12,10 +12,10 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import pyarrow as pa
-from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from tidemark.cli.week import RECORD
+from tidemark.figures.reader_delta import execute
 from tidemark.local.records import live_record, read_record
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -148,7 +148,7 @@ def counts(settings: Settings, sent: Mapping[str, Any]) -> Counts | None:
         silver = _row(settings, "silver.requests", f"count(*), {viewed}")
         sums = "coalesce(sum(requests), 0), coalesce(sum(pageviews), 0)"
         gold = _row(settings, "gold.visitors_by_country", sums)
-    except DeltaError:  # not made yet, or replaced at this moment
+    except (DeltaError, OSError, pa.ArrowException):  # not made yet, or replaced at this moment
         return None
     if accepted != once or rejected != rejected_once or gold != silver:
         return None
@@ -158,5 +158,5 @@ def counts(settings: Settings, sent: Mapping[str, Any]) -> Counts | None:
 def _row(settings: Settings, table: str, columns: str, where: str = "true") -> list[int]:
     handle = lakehouse.of(settings).delta(table)
     query = f"SELECT {columns} FROM source WHERE {where}"
-    row = pa.table(QueryBuilder().register("source", handle).execute(query).read_all())
+    row = execute(query, {"source": handle}).read_all()
     return [int(column[0].as_py()) for column in row.columns]

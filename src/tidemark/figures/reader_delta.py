@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,15 +88,9 @@ class DeltaReader:
 
     @again
     def arrow(self, q: Query) -> pa.Table:
-        import pyarrow as pa
-        from deltalake import QueryBuilder
-
         with self._tables(q) as handles:
-            builder = QueryBuilder()
-            for table, handle in handles.items():
-                builder = builder.register(_source(table), handle)
             # In plain types: a view of text holds the whole file's text in memory.
-            return plain(pa.table(builder.execute(render(q, _source, DataFusion())).read_all()))
+            return plain(_execute(q, handles).read_all())
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         import pyarrow as pa
@@ -116,13 +110,9 @@ class DeltaReader:
     def batches(self, q: Query) -> pa.RecordBatchReader:
         """The rows of a query in plain types, some at a time. Raises MissingTableError or ReadError."""
         import pyarrow as pa
-        from deltalake import QueryBuilder
 
         with self._tables(q) as handles:
-            builder = QueryBuilder()
-            for table, handle in handles.items():
-                builder = builder.register(_source(table), handle)
-            stream = pa.RecordBatchReader.from_stream(builder.execute(render(q, _source, DataFusion())))
+            stream = _execute(q, handles)
         schema = plain(stream.schema.empty_table()).schema
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -183,6 +173,26 @@ class DeltaReader:
     def _table_lock(self, table: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(table, threading.Lock())
+
+
+def execute(sql: str, tables: Mapping[str, DeltaTable]) -> pa.RecordBatchReader:
+    """The rows of a query in SQL over tables under these names.
+
+    Python's other threads run while Arrow reads them. They do not while delta-rs' own reader does (`read_all`): a
+    dashboard would answer nobody until the end of a query.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    builder = QueryBuilder()
+    for name, table in tables.items():
+        builder = builder.register(name, table)
+    return pa.RecordBatchReader.from_stream(builder.execute(sql))
+
+
+def _execute(q: Query, handles: Mapping[str, DeltaTable]) -> pa.RecordBatchReader:
+    tables = {_source(table): handle for table, handle in handles.items()}
+    return execute(render(q, _source, DataFusion()), tables)
 
 
 def _source(table: str) -> str:

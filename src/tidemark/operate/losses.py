@@ -15,13 +15,14 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
+from tidemark.figures.reader_delta import execute
 from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.settings import Settings
 from tidemark.store import deltalog
@@ -204,8 +205,8 @@ def _accounted(home: Home) -> dict[str, int]:
     try:
         accounts = DeltaTable(home.lakehouse.path(ACCOUNTS))
         query = f"SELECT {sums} FROM accounts WHERE flow = 'requests'"
-        row = pa.table(QueryBuilder().register("accounts", accounts).execute(query).read_all())
-    except (DeltaError, OSError) as error:
+        row = execute(query, {"accounts": accounts}).read_all()
+    except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(f"table {ACCOUNTS.name} cannot be read: {error}", REPAIR) from error
     newest = {name: pc.max(row[column]).as_py() for name, column in names.items()}
     return {name: number for name, number in newest.items() if number is not None}

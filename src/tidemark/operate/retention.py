@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 
 from tidemark.contract import quality_tables
 from tidemark.contract.expression import Expression, column
 from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
+from tidemark.figures.reader_delta import execute
 from tidemark.home import Home
 from tidemark.stream.changes import RETENTION
 from tidemark.stream.table_state import TableState, record_states, recorded
@@ -133,7 +134,7 @@ def expired_ends(home: Home, condition: str) -> dict[int, int]:
     query = (
         f"SELECT topic, partition, max(offset) AS last FROM lines WHERE {condition} GROUP BY topic, partition"
     )
-    rows = pa.table(QueryBuilder().register("lines", target).execute(query).read_all()).to_pylist()
+    rows = execute(query, {"lines": target}).read_all().to_pylist()
     topic = home.settings.kafka.topic
     return {row["partition"]: row["last"] + 1 for row in rows if row["topic"] == topic}
 

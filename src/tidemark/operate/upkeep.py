@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidemark.contract.files import STATISTICS_BYTES
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.table import Table
 from tidemark.errors import first_line
+from tidemark.figures.reader_delta import execute
 from tidemark.home import Home
 from tidemark.operate import old_accounts
 from tidemark.operate.privacy_notes import note_recounted_days
@@ -185,7 +186,7 @@ class _Upkeep:
     def _sum_old(self, target: DeltaTable) -> None:
         now = datetime.now(UTC)
         query = old_accounts.summed("accounts", now)
-        rows = pa.table(QueryBuilder().register("accounts", target).execute(query).read_all())
+        rows = execute(query, {"accounts": target}).read_all()
         if all(number == 1 for number in rows[old_accounts.BATCHES].to_pylist()):
             return
         with lock.at_rest(self._settings):
