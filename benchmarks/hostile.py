@@ -43,6 +43,10 @@ LINES: Mapping[str, Callable[[int], str]] = {
     "JSON with a fault": lambda n: _json(id=n).replace('"status"', '"status'),
     "JSON with escaped names": lambda n: _json(id=n).replace("request", r"\u0072equest"),
     "JSON with fifty names": lambda n: json.dumps({f"name{each}": n for each in range(50)}),
+    "JSON in JSON without a status": lambda n: json.dumps(
+        {"time": "2026-11-21", "event": {"id": n, "a": {"b": 1}}}
+    ),
+    "JSON in JSON in JSON": lambda n: f'{{"time":{n},' + '"event":{' * (_LENGTH // 10) + "}",
     "a long path": lambda n: _combined(f"/{n}".ljust(_LENGTH, "a")),
     "a long query": lambda n: _combined(f"/?id={n}".ljust(_LENGTH, "&")),
     "a long user agent": lambda n: _combined(agent=f"a{n}/1.0 (".ljust(_LENGTH, ";")),

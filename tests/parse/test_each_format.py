@@ -125,6 +125,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "ovh": [{}],
     "varnishncsa": [{}],
     "icecast": [{"path": "/stream.ogg", "duration_us": 1_807_000_000} | NO_HOST],
+    "heroku": [
+        {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,
+        {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,
+    ],
 }
 CASES = [(each, number) for each in DECLARED for number in range(len(each.examples))]
 LINES = [each.examples[number] for each, number in CASES if each.detected and not isinstance(each, W3c)]
@@ -207,6 +211,16 @@ def csv(line: str, before: str, behind: str = "") -> str:
     return before + '"' + line.replace('"', '""') + '"' + behind if '"' in line else line
 
 
+def nested(line: str, before: str, behind: str = "}") -> str:
+    """The object of a line as a value in another one; other lines as they are."""
+    return before + line + behind if line.startswith("{") else line
+
+
+def escaped(line: str) -> str:
+    """The line as a text of JSON without its quotes, if it has the escapes by which it is recognized there."""
+    return json.dumps(line)[1:-1] if '"' in line else line
+
+
 WRAPPERS = {
     "RFC 3164": "<190>Nov 21 10:00:00 web1 nginx: {}",
     "RFC 3164 with a process": "<134>Nov  1 10:00:00 web1 nginx[1234]: {}",
@@ -240,6 +254,13 @@ ENVELOPES = {
     "CSV with quotes around all": lambda line: csv(line, '"Nov 21, 2026 @ 10:00:00.000","web,1",', ',"a ""b"""'),
     "CSV before labels": lambda line: csv(line, "", ',"{app=""web""}",1795255200000000000'),
     "CSV behind labels": lambda line: csv(line, '"{app=""web"", pod=""a""}",'),
+    "escaped": escaped,
+    # As viewers of logs and agents export them: Google Cloud, Elasticsearch, Splunk, Fluent Bit.
+    "jsonPayload": lambda line: nested(line, '{"insertId": "a", "jsonPayload":', ', "timestamp": "2020-01-01"}'),
+    "_source": lambda line: nested(line, '{"_index": "a", "_score": null, "_source":'),
+    "event": lambda line: nested(line, '{"time": 1577836800.5, "host": "web1", "event": '),
+    "log_processed": lambda line: nested(line, '{"log_processed":', ', "kubernetes": {"pod_name": "web-1"}}'),
+    "message in Docker": lambda line: docker(nested(line, '{"message": ')),
     "syslog in Docker": lambda line: docker(WRAPPERS["RFC 5424"].replace("{}", line)),
     **{name: lambda line, text=text: text.replace("{}", line) for name, text in WRAPPERS.items()},
 }  # fmt: skip
@@ -311,6 +332,27 @@ def test_a_user_may_have_blanks_or_be_empty(user: str, expected: str | None) -> 
 def test_at_most_two_envelopes_are_looked_through() -> None:
     assert read([docker(docker(LINES[0]))]) == read([LINES[0]])
     assert read([docker(docker(docker(LINES[0])))]) == [None]
+
+
+@pytest.mark.parametrize(
+    "envelope, microseconds",
+    [
+        ('{"insertId":"a","jsonPayload":<object>,"timestamp":"2026-11-21T10:00:00Z"}', 0),
+        ('{"time":1795255200.5,"event":<object>}', 500_000),
+        ('{"@timestamp":"2026-11-21 11:00:00,250 +0100","nginx":{"access":<object>}}', 250_000),
+        ('{"log":"<text>","stream":"stdout","time":"2026-11-21T10:00:00.123456789Z"}', 123_456),
+        ('{"message":"<text>","date":"none"}', None),
+        ('{"message":<object>,"x":"2026-11-21T10:00:00Z"}', None),
+    ],
+)
+def test_an_object_without_a_time_has_that_of_its_envelope(envelope: str, microseconds: int | None) -> None:
+    line = nginx(time_iso8601=None, request_time="0.012")
+    wrapped = envelope.replace("<object>", line).replace("<text>", escaped(line))
+    [row] = read([wrapped])
+    assert row is not None
+    time = None if microseconds is None else TIME + timedelta(microseconds=microseconds)
+    assert row["event_time"] == time
+    assert (row["client_ip"], row["path"], row["duration_us"]) == ("203.0.113.7", "/docs/", 12_000)
 
 
 def test_a_named_format_holds_within_an_envelope_too() -> None:
@@ -504,6 +546,23 @@ def test_durations_of_azures_gateways_are_in_two_units(
              "protocol": "HTTP/1.1", "responseLength": "512"},
             {"protocol": "HTTP/1.1"},
         ),
+        (  # loggers of Node and Fastify, whose own host is not that of the request
+            {"level": 30, "time": 1795255200000, "hostname": "web1", "req": {"method": "GET", "url": "/docs/?page=2",
+             "headers": {"host": "www.example.org", "user-agent": "curl/8.5.0"}, "remoteAddress": "203.0.113.7"},
+             "res": {"statusCode": 200}, "responseTime": 12, "bytes": 512},
+            {"host": "www.example.org", "user_agent": "curl/8.5.0", "duration_us": 12_000},
+        ),
+        (  # APISIX
+            {"start_time": 1795255200000, "client_ip": "203.0.113.7", "latency": 12.5, "apisix_latency": 2.5, "request":
+             {"uri": "/docs/?page=2", "method": "GET", "headers": {"host": "www.example.org"}}, "response":
+             {"status": 200, "size": 512}},
+            {"host": "www.example.org", "duration_us": 12_500},
+        ),
+        (  # Echo
+            {"time": "2026-11-21T10:00:00Z", "remote_ip": "203.0.113.7", "method": "GET", "uri": "/docs/?page=2",
+             "status": 200, "latency": 12500000, "latency_human": "12.5ms", "bytes_out": 512},
+            {"duration_us": 12_500},
+        ),
         (  # log drains of Vercel
             {"id": "1", "host": "www.example.org", "timestamp": 1795255200000, "proxy": {
              "timestamp": 1795255200000, "method": "GET", "host": "www.example.org", "path": "/docs/?page=2",
@@ -634,6 +693,26 @@ def test_a_duration_and_a_host_are_read_behind_the_last_field(
     assert detected_as([f"{PLAIN_COMBINED} {trailing}", f"a.example:80 {PLAIN_COMBINED} {trailing}"]) == [
         "combined", "vhost_combined",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "request_, path, host",
+    [
+        ('"GET /a HTTP/2.0" "WWW.example.org:443"', "/a", "www.example.org"),
+        ('"GET /a HTTP/2.0" "www.example.org" "10.0.0.4:8080"', "/a", "www.example.org"),
+        ('"GET /a" HTTP/1.1" "www.example.org"', '/a"', "www.example.org"),
+        ('"GET /a HTTP/2.0" "-"', "/a", None),
+        ('"GET /a HTTP/2.0" "a b"', "/a", None),
+        ('"GET /a HTTP/2.0" ""', "/a", None),
+        ('"GET /a HTTP/2.0" www.example.org', "/a", "www.example.org"),
+        ('"www.example.org" "GET /a HTTP/2.0"', "/a", "www.example.org"),
+    ],
+)
+def test_a_host_may_be_beside_the_request(request_: str, path: str, host: str | None) -> None:
+    for end in ("", ' "https://example.org/" "curl/8.5.0"'):
+        [row] = read([f"203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] {request_} 200 512{end}"])
+        assert row is not None
+        assert (row["path"], row["host"], row["status"], row["bytes"]) == (path, host, 200, 512)
 
 
 @pytest.mark.parametrize(

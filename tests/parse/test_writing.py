@@ -66,6 +66,7 @@ TIME = {
     "gcp_lb_json": 1,
     "azure_json": 1,
     "zoraxy": 1,
+    "heroku": 1,
     "aws_alb": 1,
     "aws_elb": 1,
     "by_nginx_json": 1,
@@ -81,7 +82,7 @@ TIME = {
 # The same of durations; others are to the microsecond.
 DURATION = dict.fromkeys(
     ("iis_w3c", "iis_native", "haproxy_http", "haproxy_clf", "envoy", "traefik_clf", "aws_s3", "squid",
-     "uwsgi", "akamai_json", "cloudflare_json", "by_haproxy", "by_tomcat", "by_layout"), 1_000
+     "uwsgi", "akamai_json", "cloudflare_json", "heroku", "by_haproxy", "by_tomcat", "by_layout"), 1_000
 ) | {"gandi": 1_000_000, "icecast": 1_000_000}  # fmt: skip
 
 ODD = st.characters(exclude_categories=("C", "Z"), include_characters='"\\', max_codepoint=0x2FFF)

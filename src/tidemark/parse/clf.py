@@ -95,7 +95,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         numbers |= sizeless & flags_of(pc.match_substring_regex(result.at(0), _STATUS))
     if tail:  # a common line may have words there, another one a duration
         duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
-        numbers |= (result.count == 3) & ((parts.count == 3) | duration)
+        hosted = flags_of(pc.match_substring_regex(result.at(0), _DOMAIN))  # `read_loosely` knows such lines
+        numbers |= (result.count == 3) & ((parts.count == 3) | duration) & ~hosted
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
     in_front = _client_in_front(words, vhost, named)
@@ -172,7 +173,7 @@ def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]
 # front. The status behind the request marks its end.
 _LOOSE_HEAD = (
     r'^(?P<before>[^\["]*(?:"[^"]*"[^\["]*)?) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
-    r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
+    r"(?:(?P<server>(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?) +)?(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
 )
 _LOOSE_TEXTS = (  # some servers write a dash without quotes
     r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)'
@@ -189,7 +190,10 @@ _LOOSE_CLIENT = (
     rf'^(?:(?P<host>[^ ",]*[^ ",:0-9a-f][^ ",]*) (?:- )?)?"?(?P<client_ip>{_LISTED})"?'
     r"(?: +(?P<ident>[^ ]+))?(?: +(?P<user>[^ ].*))?$"
 )
-_HOSTED = r'^(?P<host>-|[\w.\[\]-]+(?::\d+)?)" +"(?P<request>[A-Z]+ .*)$'
+# A host in quotes in front of the request or behind it, among other fields.
+_HOST = r"(?P<host>-|[\w.\[\]-]+(?::\d+)?)"
+_HOST_FIRST = rf'^{_HOST}" +"(?P<request>[A-Z]+ .*)$'
+_HOST_BEHIND = rf'^(?P<request>.*? HTTP/\d(?:\.\d)?)" +"(?:{_HOST}(?:" .*)?|.*)$'
 
 
 def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
@@ -203,6 +207,7 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
             "before",
             "time",
             "request",
+            "server",
             "status",
             "bytes",
             "numbers",
@@ -217,9 +222,8 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     # Apache writes an empty name of a user in quotes.
     before = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts.pop("before")), ' ""$', " -")
     client = pc.extract_regex(before, _LOOSE_CLIENT)
-    # A host in quotes may stand in front of the request.
-    hosted = pc.extract_regex(texts["request"], _HOSTED)
-    texts["request"] = pc.coalesce(pc.struct_field(hosted, "request"), texts["request"])
+    hosted = [pc.extract_regex(texts["request"], pattern) for pattern in (_HOST_FIRST, _HOST_BEHIND)]
+    texts["request"] = pc.coalesce(*(pc.struct_field(each, "request") for each in hosted), texts["request"])
     first = pc.replace_substring_regex(before, "[ ].*$", "")
     tail = pc.binary_join_element_wise(
         pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
@@ -230,7 +234,8 @@ def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     host = pc.coalesce(
         present(pc.struct_field(client, "host")),
         where(named, ident, None),
-        present(pc.struct_field(hosted, "host")),
+        *(present(pc.struct_field(each, "host")) for each in hosted),
+        present(texts.pop("server")),
     )
     texts |= {
         "client_ip": pc.coalesce(pc.struct_field(client, "client_ip"), first),

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse.objects import Objects, is_object, objects_of
 
+# The key at which an object inside one gets that one's time.
+ENVELOPE_TIME = "_envelope_time"
 # JSON: Docker and Fluent Bit, Vector and Filebeat, journald, Filebeat once it has parsed a line, Google Cloud, the
 # OpenTelemetry Collector, CloudWatch, Splunk.
 PATHS = (
@@ -57,17 +59,30 @@ _BEGIN = (
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
 )
 # The first column of CSV with quoted words or an object, as viewers of logs export it: its quotes are doubled.
-_CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")* ""|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
-# A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
+_CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")*(?: ""|=""/)|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
+# Objects that have the line as an object, of at most three levels, at one of these keys: those of Google Cloud,
+# Elasticsearch, Splunk, Fluent Bit and Filebeat. Its time may be in the outer one.
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_FLAT = rf'{{(?:[^{{}}"]|{_TEXT})*}}'
+_DEEPER = rf'{{(?:[^{{}}"]|{_TEXT}|{_FLAT})*}}'
+_NESTED = (
+    r'^{.*?"(?:jsonPayload|_source|event|log_processed|message|log|access|data|fields|attributes)" *: *'
+    rf'(?P<line>{{(?:[^{{}}"]|{_TEXT}|{_DEEPER})*}})'
+)
+_TIMES = ("@timestamp", "timestamp", "time", "date", "ts")
+_OUTSIDE = rf'"(?:{"|".join(_TIMES)})" *: *(?P<time>"[^"\\]*"|\d+(?:\.\d+)?)'
+# A line in quotes, and one whose quotes are all escaped.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
+_ESCAPED = r"""^(?:[^"\\]|\\[^"])*\\"(?:[^"\\]|\\.)*$"""
+# A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
 _DOCKER_BYTES = 16 * 1024
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
-    """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings and CSV, and behind other words;
-    NULL where there is none."""
-    result = pc.coalesce(_columns(text), _strings(text))
+    """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, objects and CSV, and behind
+    other words; NULL where there is none."""
+    result = pc.coalesce(_columns(text), _strings(text), _nested(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
@@ -111,9 +126,12 @@ def _columns(text: pa.Array) -> pa.Array:
 
 
 def _strings(text: pa.Array) -> pa.Array:
-    """The lines in quotes: JSON strings, as the Kafka exporter of OpenTelemetry writes them, those of CSV, and lines
-    whose own quotes are as they were; NULL for other lines."""
+    """The lines in quotes: JSON strings, as the Kafka exporter of OpenTelemetry writes them, also without the quotes
+    around them, those of CSV, and lines whose own quotes are as they were; NULL for other lines."""
     result = pa.nulls(len(text), pa.string())
+    escaped = flags_of(pc.match_substring_regex(text, _ESCAPED))
+    if escaped.any():
+        text = where(~escaped, text, pc.binary_join_element_wise('"', text, '"', ""))
     quoted = flags_of(pc.match_substring_regex(text, _QUOTED))
     if not quoted.any():
         return result
@@ -127,6 +145,25 @@ def _strings(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(result, mask, inner)
 
 
+def _nested(text: pa.Array) -> pa.Array:
+    """The objects within objects, with the time of the outer one; NULL for other lines."""
+    found = _inside(text, pa.nulls(len(text), pa.string()), (_NESTED,), is_object(text))
+    if found.null_count == len(found):
+        return found
+    outer = where(flags_of(pc.is_valid(found)), text, None)
+    time = pc.struct_field(pc.extract_regex(outer, _OUTSIDE), "time")
+    return _with_time(found, pc.utf8_trim(time, '"'))
+
+
 def inside(objects: Objects) -> pa.Array:
-    """The lines inside JSON objects; NULL where there is none."""
-    return objects.first(PATHS)
+    """The lines inside JSON objects, with the time of the object if they are JSON, too; NULL where there is none."""
+    return _with_time(objects.first(PATHS), objects.first(_TIMES))
+
+
+def _with_time(text: pa.Array, time: pa.Array) -> pa.Array:
+    """The same texts, with the time of their envelope in those that are objects."""
+    timed = flags_of(pc.starts_with(text, "{")) & flags_of(pc.match_substring_regex(time, r"^[\w:.,+/ -]+$"))
+    if not timed.any():
+        return text
+    rest = pc.utf8_slice_codeunits(text, 1)
+    return where(~timed, text, pc.binary_join_element_wise(f'{{"{ENVELOPE_TIME}":"', time, '",', rest, ""))

@@ -25,8 +25,9 @@ _NAMES = {
     "time": """
         time_iso8601 time_local @timestamp timestamp start_time date_time datetime time_utc time_stamp
         request_time_epoch event_time log_time local_time started_at start_utc msec time ts date when _time start
-        request_time
+        request_time _envelope_time
     """,
+    "outer_time": "_envelope_time",
     "date": "date",
     "clock": "time",
     "request": "request request_line http_request first_line",
@@ -54,8 +55,8 @@ _NAMES = {
     "bytes": """
         body_bytes_sent bytes_sent body_sent bytes response_size response_body_size resp_body_size response_length
         response_bytes http.response.body.bytes http.response.bytes http.response_content_length network.bytes_written
-        response.size response.bytes res.contentLength content_length size length body_bytes body_size bytes_out
-        bytes_written sent_bytes resp_size sc_bytes
+        body_sent.bytes response.size response.bytes res.contentLength content_length size length body_bytes body_size
+        bytes_out bytes_written sent_bytes resp_size sc_bytes
     """,
     "referrer": """
         http_referer http_referrer referer referrer request_referer http.request.referrer http.referer
@@ -68,12 +69,12 @@ _NAMES = {
     """,
     "host": """
         http_host vhost virtual_host authority :authority request_host url.domain http.host request.host domain_name
-        x_host_header domain server_name servername site_name host_header cs_host cs(Host) host hostname
+        x_host_header request.headers.host req.headers.host headers.host domain server_name servername site_name
+        host_header cs_host cs(Host) host hostname
     """,
     "duration_s": """
         request_time request_time_s request_time_sec request_duration_seconds duration_seconds duration_s duration_sec
-        http.server.request.duration time_taken_s resp_time response_time responsetime response_time_s elapsed_seconds
-        latency_seconds
+        http.server.request.duration time_taken_s response_time_s elapsed_seconds latency_seconds
     """,
     "duration_ms": """
         request_time_ms duration_ms response_time_ms latency_ms elapsed_ms time_ms time_taken_ms took_ms
@@ -84,9 +85,10 @@ _NAMES = {
         time_elapsed time_taken_us request_time_micros
     """,
     "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns",
-    "duration": "duration latency elapsed took request_duration",
+    "duration": "latency_human duration latency elapsed took request_duration",
+    "responded": "resp_time response_time responsetime",
     "taken": "time_taken",
-    "milliseconds": "response_flags upstream_cluster controller",
+    "milliseconds": "response_flags upstream_cluster controller apisix_latency res.statusCode",
     "w3c": "cs_uri_stem",
     "edge_country": """
         geoip_country_code geoip2_country_code geoip2_data_country_code country_code geo_country_code http_cf_ipcountry
@@ -99,28 +101,35 @@ _NAMES = {
 }
 KEYS = {field: tuple(spellings(names.split())) for field, names in _NAMES.items()}
 _CLOCK = r"^\d{1,2}:\d\d:\d\d"
+_NO_TIME = r"^\d{1,6}(?:\.\d+)?$"  # the duration of a request
 
 
 def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    """A duration without a unit in its name is in milliseconds in the JSON of Envoy and Rails, and otherwise in seconds
-    if it has decimals, or in the unit that it names. Others could be in any unit, and are left out. A time of day
-    belongs to the date beside it. Columns of the W3C's format are as in logs of that format."""
+    """A duration without a unit in its name is in milliseconds in the JSON of Envoy, Rails, APISIX and Node's loggers,
+    and otherwise in seconds if it has decimals, or in the unit that it names. Others could be in any unit, and are left
+    out, but for the time of a response, as in nginx. A time of day belongs to the date beside it. Columns of the W3C's
+    format are as in logs of that format."""
     w3c, agent = flags_of(pc.is_valid(texts["w3c"])), texts["user_agent"]
     if w3c.any():
         agent = where(~w3c, agent, each_distinct(where(w3c, agent, None), decoded))
     decimal = flags_of(pc.match_substring(texts["taken"], "."))
     milli = flags_of(pc.is_valid(texts["milliseconds"]))
+    no_time = flags_of(pc.is_valid(texts["outer_time"]))
+    no_time &= flags_of(pc.match_substring_regex(texts["time"], _NO_TIME))
+    time = where(~no_time, texts["time"], texts["outer_time"])
     seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
     return texts | {
-        "time": _time(texts["time"], texts["date"], texts["clock"], w3c),
+        "time": _time(time, texts["date"], texts["clock"], w3c),
         "user_agent": agent,
         "duration_s": pc.coalesce(
             texts["duration_s"],
+            where(~milli, texts["responded"], None),
             where(seconds, texts["duration"], None),
             where(w3c & decimal, texts["taken"], None),
         ),
         "duration_ms": pc.coalesce(
             texts["duration_ms"],
+            where(milli, texts["responded"], None),
             where(milli, texts["duration"], None),
             where(~w3c | ~decimal, texts["taken"], None),
         ),
