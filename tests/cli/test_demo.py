@@ -165,5 +165,5 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     )
     # A guard and its part each for broker, pipeline, traffic and dashboard, Spark's JVM, and the process for upkeep.
     assert len(family) >= 8
-    assert not [process for process in family if process_mark(process.pid)]
+    assert wait_until(lambda: not [each for each in family if process_mark(each.pid)], 10)
     return lines_in_silver(home)

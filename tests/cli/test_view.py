@@ -196,7 +196,7 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
     finally:
         shown.kill()
     assert family, "the dashboard ran"
-    assert not [process for process in family if process_mark(process.pid)]
+    assert wait_until(lambda: not [each for each in family if process_mark(each.pid)], 10)
     assert "Traceback" not in output.read_text()
     # What came while it ran is kept, too.
     assert as_json(environment, path)["requests"] == log.figures()["requests"]

@@ -137,7 +137,7 @@ def test_a_signal_stops_all(number: signal.Signals, directory: Path) -> None:
 
     supervisor.process.send_signal(number)
     assert supervisor.process.wait(timeout=10) == 0
-    assert not [p for p in family if process_mark(p.pid)]
+    assert wait_until(lambda: not [p for p in family if process_mark(p.pid)], timeout=10)
     assert supervisor.events()[-2:] == ["stop two", "stop one"]
 
 
@@ -149,7 +149,7 @@ def test_parts_that_do_not_stop_by_themselves_are_killed_within_ten_seconds(dire
     began = time.monotonic()
     assert supervisor.process.wait(timeout=10) == 0
     assert time.monotonic() - began < 10
-    assert not [p for p in family if process_mark(p.pid)]
+    assert wait_until(lambda: not [p for p in family if process_mark(p.pid)], timeout=10)
     assert "stop polite" in supervisor.events()
 
 
@@ -160,7 +160,7 @@ def test_a_part_that_dies_is_started_again_without_what_it_had_started(directory
     os.kill(child, signal.SIGKILL)
 
     assert wait_until(lambda: supervisor.pids("one") not in ([], [child, grandchild]), timeout=20)
-    assert process_mark(grandchild) is None
+    assert wait_until(lambda: process_mark(grandchild) is None, timeout=10)
     supervisor.process.terminate()
     out, _ = supervisor.process.communicate(timeout=10)
     assert supervisor.process.returncode == 0
@@ -177,7 +177,7 @@ def test_a_part_whose_guard_is_killed_goes_with_it(directory: Path) -> None:
     guard = psutil.Process(supervisor.process.pid).children()[0]
     guard.kill()
     assert wait_until(lambda: supervisor.pids("one") not in ([], before), timeout=20)
-    assert [process_mark(pid) for pid in before] == [None, None]
+    assert wait_until(lambda: not any(map(process_mark, before)), timeout=10)
     supervisor.process.terminate()
     supervisor.process.communicate(timeout=10)
 

@@ -591,6 +591,10 @@ def test_json_with_the_names_of_other_systems(keys: dict[str, Any], differs: dic
             '192.168.74.9 - - [04/Apr/2018:10:28:24 +0000] "GET /prefix HTTP/1.1" 304 - 3551 "-" "Mozilla/5.0"',
             (0, 3_551, None, "Mozilla/5.0"),
         ),
+        (  # the duration before the size
+            '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 0.012 512 "-" "Mozilla/5.0"',
+            (512, 12_000, None, "Mozilla/5.0"),
+        ),
     ],
 )
 def test_a_duration_may_be_in_front_of_the_referrer(line: str, message: tuple[Any, ...]) -> None:
@@ -693,6 +697,12 @@ def test_a_duration_and_a_host_are_read_behind_the_last_field(
     assert detected_as([f"{PLAIN_COMBINED} {trailing}", f"a.example:80 {PLAIN_COMBINED} {trailing}"]) == [
         "combined", "vhost_combined",
     ]  # fmt: skip
+
+
+def test_several_blanks_behind_the_time_make_no_difference() -> None:
+    for end in ('"GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"', '"GET / HTTP/1.1" 200 512'):
+        head = "203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "
+        assert read([f"{head}  {end}"]) == read([head + end]) != [None]
 
 
 @pytest.mark.parametrize(

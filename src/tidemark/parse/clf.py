@@ -109,13 +109,18 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
     if not sound.any():
         return Read.nothing(len(sound))
+    length, third = result.at(1), result.at(2)
+    if tail:  # the duration may be in front of the size
+        timed = flags_of(pc.match_substring_regex(length, r"^\d+\.\d+$"))
+        timed &= flags_of(pc.match_substring_regex(third, r"^\d+$"))
+        length, third = where(~timed, length, third), where(~timed, third, length)
 
     _, method, target, protocol = request_of(where(sound, parts.at(1), None))
     path, query = path_and_query(lines.restored(target))
     host = present(pc.replace_substring_regex(where(sound, host, None), r":\d*$", ""))
     complete = sound & (parts.count > 3)
     # With `tail`, lines of seven parts have words after the last quote.
-    more = _trailing(parts, result, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
+    more = _trailing(parts, third, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
     time, zoneless = any_time(_without_end(where(sound, before.at(1), None), "] "))
     columns = {
         "host": pc.utf8_lower(pc.coalesce(lines.restored(host), more["host"])),
@@ -127,7 +132,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "query": query,
         "protocol": protocol,
         **statuses(where(sound, result.at(0), None), method, path),
-        "bytes": size(result.at(1), sound),
+        "bytes": size(length, sound),
         "referrer": present(lines.restored(where(complete, parts.at(3), None))),
         "user_agent": present(lines.restored(where(complete, parts.at(5), None))),
         "duration_us": more["duration_us"],
@@ -151,8 +156,9 @@ def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array:
     return where(fits, first, None)
 
 
-def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]:
-    """Duration, host and addresses of proxies in the fields after the last one of the format, of the flagged lines."""
+def _trailing(parts: Parts, third: pa.Array, longer: Flags) -> dict[str, pa.Array]:
+    """Duration, host and addresses of proxies in the fields after the last one of the format and the third word behind
+    the request, of the flagged lines."""
     size = len(longer)
     rows = np.flatnonzero(longer)
     if not len(rows):
@@ -160,8 +166,8 @@ def _trailing(parts: Parts, result: Parts, longer: Flags) -> dict[str, pa.Array]
         return texts | {"duration_us": pa.nulls(size, pa.int64())}
     index = pa.array(rows)
     quoted = Parts(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
-    words = pc.fill_null(result.at(2).take(index), "")
-    tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
+    words = pc.fill_null(third.take(index), "")
+    tail = pc.binary_join_element_wise(words, quoted, " ") if third.null_count < size else quoted
     columns = trailing.fields(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))

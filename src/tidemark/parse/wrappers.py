@@ -54,6 +54,8 @@ _AFTER_WORDS = (
     rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
 )
+# Several blanks behind the time of a line of the combined family.
+_BLANKS = r'^([^"]*\])  +"'
 _BEGIN = (
     r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
@@ -85,6 +87,9 @@ def unwrapped(text: pa.Array) -> pa.Array:
     result = pc.coalesce(_columns(text), _strings(text), _nested(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
+    blanks = flags_of(pc.match_substring_regex(text, _BLANKS)) & flags_of(pc.is_null(result))
+    if blanks.any():
+        result = where(~blanks, result, pc.replace_substring_regex(text, _BLANKS, r'\1 "'))
     open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
     return _inside(text, result, _AFTER_WORDS, open_)
 

@@ -30,7 +30,7 @@ _NAMES = {
     "outer_time": "_envelope_time",
     "date": "date",
     "clock": "time",
-    "request": "request request_line http_request first_line",
+    "request": "request request_line http_request first_line req",
     "method": """
         request_method http_method http.request.method http.method request.method req.method method verb cs_method
         proxy.method
@@ -74,7 +74,7 @@ _NAMES = {
     """,
     "duration_s": """
         request_time request_time_s request_time_sec request_duration_seconds duration_seconds duration_s duration_sec
-        http.server.request.duration time_taken_s response_time_s elapsed_seconds latency_seconds
+        http.server.request.duration time_taken_s response_time_s elapsed_seconds latency_seconds reqtime
     """,
     "duration_ms": """
         request_time_ms duration_ms response_time_ms latency_ms elapsed_ms time_ms time_taken_ms took_ms
@@ -82,7 +82,7 @@ _NAMES = {
     """,
     "duration_us": """
         duration_us request_time_us response_time_us time_us elapsed_us microseconds duration_micros duration_usec
-        time_elapsed time_taken_us request_time_micros
+        time_elapsed time_taken_us request_time_micros reqtime_microsec
     """,
     "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns",
     "duration": "latency_human duration latency elapsed took request_duration",
