@@ -611,7 +611,9 @@ def open_page(browser: webdriver.Chrome, section: str, page: str, words: str) ->
     tab_to(browser, section)
     keys(browser, Keys.ENTER)
     if page != section:
-        assert wait(lambda: browser.find_elements(By.XPATH, f"//a[normalize-space()='{page}']"))
+        links = wait(lambda: browser.find_elements(By.XPATH, f"//a[normalize-space()='{page}']"))
+        assert links, text(browser)
+        settle(browser)  # the links of a section take the focus when they have opened
         tab_to(browser, page)
         keys(browser, Keys.ENTER)
     assert wait(lambda: browser.title == f"{page} · Tidemark"), browser.title
