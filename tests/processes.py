@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -21,6 +21,7 @@ from typing import Any, AnyStr
 import psutil
 
 from tests.fork_server import Call
+from tidemark.local.process import process_mark, wait_until
 
 _ROOT = Path(__file__).parents[1]
 _SET_CHILD_SUBREAPER = 36
@@ -49,6 +50,12 @@ _OTHERS = {
     "umask": -1,
     "process_group": -1,
 }
+
+
+def gone(pids: Iterable[int], seconds: float = 10) -> bool:
+    """Whether these processes have ended in time. On a busy machine one that was killed is there for another moment."""
+    wanted = list(pids)
+    return wait_until(lambda: not any(process_mark(pid) for pid in wanted), seconds)
 
 
 class Popen(subprocess.Popen[AnyStr]):

@@ -240,11 +240,12 @@ def settled(browser: webdriver.Chrome) -> bool:
                const still = () => !!document.querySelector('.stApp[data-test-script-state="notRunning"]')
                  && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"]')
                  && !document.getAnimations().some(moves);
-               const height = document.querySelector('[data-testid="stMain"]')?.scrollHeight;
+               const height = () => document.querySelector('[data-testid="stMain"]')?.scrollHeight;
+               const before = height();
                const look = frames => {
                  if (!still()) done(false);
                  else if (frames) requestAnimationFrame(() => look(frames - 1));
-                 else done(height === document.querySelector('[data-testid="stMain"]')?.scrollHeight) };
+                 else done(height() === before) };
                look(10)"""
         )
     )

@@ -23,7 +23,7 @@ from tidemark.figures.declared import declared
 from tidemark.local.directories import prepare_home
 from tidemark.local.locks import locked
 from tidemark.local.ports import free_port
-from tidemark.local.process import process_mark, wait_until
+from tidemark.local.process import wait_until
 from tidemark.operate.status import describe
 from tidemark.settings import Settings, load
 from tidemark.traffic.site import FUNNEL, HOST, build_site
@@ -165,5 +165,5 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     )
     # A guard and its part each for broker, pipeline, traffic and dashboard, Spark's JVM, and the process for upkeep.
     assert len(family) >= 8
-    assert wait_until(lambda: not [each for each in family if process_mark(each.pid)], 10)
+    assert processes.gone(each.pid for each in family)
     return lines_in_silver(home)

@@ -27,7 +27,7 @@ from tidemark.cli.summary import COLUMNS, NAMES, rows
 from tidemark.errors import PlatformError
 from tidemark.importing import journal
 from tidemark.local import view
-from tidemark.local.process import process_mark, wait_until
+from tidemark.local.process import wait_until
 from tidemark.traffic.stream import Traffic, blocks
 from tidemark.traffic.truth import Truth
 
@@ -196,7 +196,7 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
     finally:
         shown.kill()
     assert family, "the dashboard ran"
-    assert wait_until(lambda: not [each for each in family if process_mark(each.pid)], 10)
+    assert processes.gone(each.pid for each in family)
     assert "Traceback" not in output.read_text()
     # What came while it ran is kept, too.
     assert as_json(environment, path)["requests"] == log.figures()["requests"]

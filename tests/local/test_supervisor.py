@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tidemark.local.process import process_mark, wait_until
+from tests import processes
+from tidemark.local.process import wait_until
 
 # A part that says when it starts and ends, and starts a process of its own, as Spark does with its JVM.
 CHILD = """
@@ -94,11 +95,7 @@ class Supervisor:
 def directory(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     for path in tmp_path.glob("*.pid"):
-        for pid in path.read_text().split():
-            # On a busy machine a process that was killed is there for another moment.
-            assert wait_until(lambda pid=pid: process_mark(int(pid)) is None, timeout=5), (
-                f"{path.name} is left running"
-            )  # type: ignore[misc]
+        assert processes.gone(map(int, path.read_text().split()), 5), f"{path.name} is left running"
 
 
 def test_parts_start_in_order_and_stop_in_theirs(directory: Path) -> None:
@@ -137,7 +134,7 @@ def test_a_signal_stops_all(number: signal.Signals, directory: Path) -> None:
 
     supervisor.process.send_signal(number)
     assert supervisor.process.wait(timeout=10) == 0
-    assert wait_until(lambda: not [p for p in family if process_mark(p.pid)], timeout=10)
+    assert processes.gone(p.pid for p in family)
     assert supervisor.events()[-2:] == ["stop two", "stop one"]
 
 
@@ -149,7 +146,7 @@ def test_parts_that_do_not_stop_by_themselves_are_killed_within_ten_seconds(dire
     began = time.monotonic()
     assert supervisor.process.wait(timeout=10) == 0
     assert time.monotonic() - began < 10
-    assert wait_until(lambda: not [p for p in family if process_mark(p.pid)], timeout=10)
+    assert processes.gone(p.pid for p in family)
     assert "stop polite" in supervisor.events()
 
 
@@ -160,7 +157,7 @@ def test_a_part_that_dies_is_started_again_without_what_it_had_started(directory
     os.kill(child, signal.SIGKILL)
 
     assert wait_until(lambda: supervisor.pids("one") not in ([], [child, grandchild]), timeout=20)
-    assert wait_until(lambda: process_mark(grandchild) is None, timeout=10)
+    assert processes.gone([grandchild])
     supervisor.process.terminate()
     out, _ = supervisor.process.communicate(timeout=10)
     assert supervisor.process.returncode == 0
@@ -177,7 +174,7 @@ def test_a_part_whose_guard_is_killed_goes_with_it(directory: Path) -> None:
     guard = psutil.Process(supervisor.process.pid).children()[0]
     guard.kill()
     assert wait_until(lambda: supervisor.pids("one") not in ([], before), timeout=20)
-    assert wait_until(lambda: not any(map(process_mark, before)), timeout=10)
+    assert processes.gone(before)
     supervisor.process.terminate()
     supervisor.process.communicate(timeout=10)
 
@@ -223,5 +220,5 @@ def test_no_process_outlives_a_supervisor_that_is_killed(directory: Path) -> Non
     family = supervisor.family()
     supervisor.process.kill()
     supervisor.process.communicate()
-    assert wait_until(lambda: not [p for p in family if process_mark(p.pid)], timeout=10)
+    assert processes.gone(p.pid for p in family)
     assert sorted(supervisor.events()[-2:]) == ["stop other", "stop polite"]

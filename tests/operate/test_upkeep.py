@@ -23,13 +23,13 @@ from pyspark.sql import SparkSession
 from silver import rejected
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
-from tests.processes import in_background
+from tests.processes import gone, in_background
 from tests.recovery.killing import await_running, traffic
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.home import Home
-from tidemark.local.process import process_mark, wait_until
+from tidemark.local.process import wait_until
 from tidemark.operate.retention import retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.operate.upkeep_schedule import keep
@@ -176,7 +176,7 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
     assert output.count("upkeep failed") == 1
     # Spark's JVM and the process for upkeep.
     assert len(family) >= 2
-    assert wait_until(lambda: not any(process_mark(each.pid) for each in family), 60)
+    assert gone((each.pid for each in family), 60)
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
     time.sleep(1.1)

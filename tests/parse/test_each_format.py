@@ -703,6 +703,7 @@ def test_several_blanks_behind_the_time_make_no_difference() -> None:
     for end in ('"GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"', '"GET / HTTP/1.1" 200 512'):
         head = "203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "
         assert read([f"{head}  {end}"]) == read([head + end]) != [None]
+        assert read([f"{head}  {end} {head}  {end}"]) == [None], "two lines in one are none"
 
 
 @pytest.mark.parametrize(

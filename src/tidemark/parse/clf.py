@@ -32,6 +32,8 @@ from tidemark.parse.writing import Template
 
 # What every line of the family has between its time and its request.
 MARK = '] "'
+# The same with the time and any number of blanks.
+LOOSE_MARK = r'\[\d[^\]]*\] +"'
 _NO_IDENT = pa.array(["-", "", None])
 _STATUS = r"^(?:\d{3}|-)$"
 
@@ -50,7 +52,8 @@ _IPV6 = r"::|(?:[^:]*:){7}|^-$"
 _NUMBERED = r"^\d+:\d+\."
 # Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
-_DOMAIN = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?$"
+_NAME = r"(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?"
+_DOMAIN = f"^{_NAME}$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
 _NO_HOST = r'[] "=<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$'
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
@@ -109,8 +112,9 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
     if not sound.any():
         return Read.nothing(len(sound))
-    length, third = result.at(1), result.at(2)
+    length, third = result.at(1), None
     if tail:  # the duration may be in front of the size
+        third = result.at(2)
         timed = flags_of(pc.match_substring_regex(length, r"^\d+\.\d+$"))
         timed &= flags_of(pc.match_substring_regex(third, r"^\d+$"))
         length, third = where(~timed, length, third), where(~timed, third, length)
@@ -156,7 +160,7 @@ def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array:
     return where(fits, first, None)
 
 
-def _trailing(parts: Parts, third: pa.Array, longer: Flags) -> dict[str, pa.Array]:
+def _trailing(parts: Parts, third: pa.Array | None, longer: Flags) -> dict[str, pa.Array]:
     """Duration, host and addresses of proxies in the fields after the last one of the format and the third word behind
     the request, of the flagged lines."""
     size = len(longer)
@@ -166,8 +170,9 @@ def _trailing(parts: Parts, third: pa.Array, longer: Flags) -> dict[str, pa.Arra
         return texts | {"duration_us": pa.nulls(size, pa.int64())}
     index = pa.array(rows)
     quoted = Parts(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
-    words = pc.fill_null(third.take(index), "")
-    tail = pc.binary_join_element_wise(words, quoted, " ") if third.null_count < size else quoted
+    tail = quoted
+    if third is not None:
+        tail = pc.binary_join_element_wise(pc.fill_null(third.take(index), ""), quoted, " ")
     columns = trailing.fields(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))
@@ -179,7 +184,7 @@ def _trailing(parts: Parts, third: pa.Array, longer: Flags) -> dict[str, pa.Arra
 # front. The status behind the request marks its end.
 _LOOSE_HEAD = (
     r'^(?P<before>[^\["]*(?:"[^"]*"[^\["]*)?) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
-    r"(?:(?P<server>(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?) +)?(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
+    rf"(?:(?P<server>{_NAME}) +)?(?P<status>\d{{3}}|-) +(?P<bytes>\d+|-|\.)"
 )
 _LOOSE_TEXTS = (  # some servers write a dash without quotes
     r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)'
@@ -205,7 +210,9 @@ _HOST_BEHIND = rf'^(?P<request>.*? HTTP/\d(?:\.\d)?)" +"(?:{_HOST}(?:" .*)?|.*)$
 def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     """The fields of lines that are nearly of the family; `hidden` are their texts with escapes hidden. And for each
     line the index of its format in KINDS. Two lines in one are none."""
-    hidden = where(flags_of(pc.equal(pc.count_substring(hidden, MARK), 1)), hidden, None)
+    one = flags_of(pc.equal(pc.count_substring_regex(hidden, LOOSE_MARK), 1))
+    one &= flags_of(pc.less_equal(pc.count_substring(hidden, MARK), 1))
+    hidden = where(one, hidden, None)
     texts: dict[str, pa.Array] = {}
     for pattern in _LOOSE:
         parts = pc.extract_regex(hidden, pattern)

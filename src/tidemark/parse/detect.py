@@ -291,7 +291,7 @@ class _Search:
         between, or fewer words in front."""
         rows = np.flatnonzero(self._open & self._of_family)
         if len(rows):
-            rows = rows[flags_of(pc.match_substring(self._hidden.take(pa.array(rows)), clf.MARK))]
+            rows = rows[flags_of(pc.match_substring_regex(self._hidden.take(pa.array(rows)), clf.LOOSE_MARK))]
         if len(rows):
             read, kinds = clf.read_loosely(self._lines.take(rows), self._hidden.take(pa.array(rows)))
             self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])

@@ -54,8 +54,6 @@ _AFTER_WORDS = (
     rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
 )
-# Several blanks behind the time of a line of the combined family.
-_BLANKS = r'^([^"]*\])  +"'
 _BEGIN = (
     r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
@@ -87,10 +85,7 @@ def unwrapped(text: pa.Array) -> pa.Array:
     result = pc.coalesce(_columns(text), _strings(text), _nested(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
-    blanks = flags_of(pc.match_substring_regex(text, _BLANKS)) & flags_of(pc.is_null(result))
-    if blanks.any():
-        result = where(~blanks, result, pc.replace_substring_regex(text, _BLANKS, r'\1 "'))
-    open_ = flags_of(pc.match_substring(text, '] "')) & flags_of(pc.is_null(result))
+    open_ = flags_of(pc.match_substring_regex(text, r'\] +"')) & flags_of(pc.is_null(result))
     return _inside(text, result, _AFTER_WORDS, open_)
 
 
@@ -126,8 +121,8 @@ def partial(text: pa.Array) -> Flags:
 def _columns(text: pa.Array) -> pa.Array:
     """The lines in a column of CSV, with their quotes as they were; NULL for other lines."""
     doubled = flags_of(pc.match_substring(text, '""'))
-    found = _inside(text, pa.nulls(len(text), pa.string()), (_CSV,), doubled)
-    return pc.replace_substring(found, '""', '"')
+    lines = _inside(text, pa.nulls(len(text), pa.string()), (_CSV,), doubled)
+    return pc.replace_substring(lines, '""', '"')
 
 
 def _strings(text: pa.Array) -> pa.Array:
@@ -152,12 +147,12 @@ def _strings(text: pa.Array) -> pa.Array:
 
 def _nested(text: pa.Array) -> pa.Array:
     """The objects within objects, with the time of the outer one; NULL for other lines."""
-    found = _inside(text, pa.nulls(len(text), pa.string()), (_NESTED,), is_object(text))
-    if found.null_count == len(found):
-        return found
-    outer = where(flags_of(pc.is_valid(found)), text, None)
+    inner = _inside(text, pa.nulls(len(text), pa.string()), (_NESTED,), is_object(text))
+    if inner.null_count == len(inner):
+        return inner
+    outer = where(flags_of(pc.is_valid(inner)), text, None)
     time = pc.struct_field(pc.extract_regex(outer, _OUTSIDE), "time")
-    return _with_time(found, pc.utf8_trim(time, '"'))
+    return _with_time(inner, pc.utf8_trim(time, '"'))
 
 
 def inside(objects: Objects) -> pa.Array:

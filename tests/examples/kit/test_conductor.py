@@ -15,9 +15,10 @@ import pytest
 from examples.kit.conductor import Conductor
 from examples.kit.events import Events
 from examples.kit.load import Event, Load, send
+from tests import processes
 from tests.examples.kit.standin import FOLLOWER, JOB
 from tidemark.errors import InputError, PlatformError
-from tidemark.local.process import process_mark, wait_until
+from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
 
@@ -33,7 +34,7 @@ def notes(home: Settings) -> list[tuple[str, int]]:
 
 
 def assert_nothing_runs(home: Settings) -> None:
-    assert wait_until(lambda: all(process_mark(pid) is None for _, pid in notes(home)), 5)
+    assert processes.gone((pid for _, pid in notes(home)), 5)
 
 
 def test_without_a_kill_the_job_finishes_after_the_input(home: Settings) -> None:

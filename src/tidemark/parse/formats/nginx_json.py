@@ -10,6 +10,7 @@ from tidemark.parse.formats.caddy_json import NO_ERRORS
 from tidemark.parse.objects import JsonFormat, spellings
 from tidemark.parse.values import each_distinct
 from tidemark.parse.w3c import decoded, utc
+from tidemark.parse.wrappers import ENVELOPE_TIME
 
 # Names within names have dots in between. Other names are known in every usual spelling: `remote_addr` stands for
 # `remoteAddr`, `RemoteAddr`, `remote-addr` and so on, too.
@@ -22,12 +23,12 @@ _NAMES = {
         client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip proxy.clientIp
     """,
     "remote_user": "remote_user auth_user user.name username user_name user user_id userid",
-    "time": """
+    "time": f"""
         time_iso8601 time_local @timestamp timestamp start_time date_time datetime time_utc time_stamp
         request_time_epoch event_time log_time local_time started_at start_utc msec time ts date when _time start
-        request_time _envelope_time
+        request_time {ENVELOPE_TIME}
     """,
-    "outer_time": "_envelope_time",
+    "outer_time": ENVELOPE_TIME,
     "date": "date",
     "clock": "time",
     "request": "request request_line http_request first_line req",
@@ -114,9 +115,9 @@ def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         agent = where(~w3c, agent, each_distinct(where(w3c, agent, None), decoded))
     decimal = flags_of(pc.match_substring(texts["taken"], "."))
     milli = flags_of(pc.is_valid(texts["milliseconds"]))
-    no_time = flags_of(pc.is_valid(texts["outer_time"]))
-    no_time &= flags_of(pc.match_substring_regex(texts["time"], _NO_TIME))
-    time = where(~no_time, texts["time"], texts["outer_time"])
+    time, outer = texts["time"], texts["outer_time"]
+    if (inner := flags_of(pc.is_valid(outer))).any():
+        time = where(~(inner & flags_of(pc.match_substring_regex(time, _NO_TIME))), time, outer)
     seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
     return texts | {
         "time": _time(time, texts["date"], texts["clock"], w3c),
