@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import SettingError
-from tidemark.settings import DECLARED, Settings, load, options_of
+from tidemark.settings import DECLARED, Settings, load
+from tidemark.settings.sections import options_of
 
 
 def write(home: Path, text: str) -> Path:

@@ -25,9 +25,10 @@ from tidemark.signals import stop_signals
 from tidemark.spark import spark_session
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock, schema_check
+from tidemark.stream import lock
 from tidemark.stream.query import Query
 from tidemark.stream.run import Runtime
+from tidemark.stream.table_state import committed_tables
 
 _READY_SECONDS = 0.1
 
@@ -118,7 +119,7 @@ def _announce(
 
 def _runtime(job: Job, home: Home) -> tuple[Runtime, list[Query]]:
     """Creates the job's topics and tables. Returns its runtime, and its queries."""
-    settings, known = home.settings, schema_check.known(home)
+    settings, known = home.settings, committed_tables(home)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
     for table in home.tables:

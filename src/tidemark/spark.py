@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -13,13 +12,13 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidemark.errors import PlatformError
-from tidemark.local import class_archive, driver
-from tidemark.local.directories import prepare_home, temporary_directory
-from tidemark.local.jars import s3_jars, spark_jars
+from tidemark.local import driver
+from tidemark.local.directories import prepare_home
+from tidemark.local.jars import spark_jars
 from tidemark.local.process import KEEPING_MEMORY
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
-from tidemark.settings import Settings, options_of
+from tidemark.settings import Settings
 from tidemark.store import object_storage
 
 # For a micro-batch of a few thousand rows, Spark's defaults for big tables cost more than the batch.
@@ -64,16 +63,6 @@ _STREAMING = {
 }
 # Options whose values Spark must not show in a plan, log, event or page.
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
-# For many columns Spark generates methods that are longer than HotSpot compiles by default. HotSpot stops compiling
-# when its code cache, 48 MB by default, is full. Its optimizing compiler takes most of the first minute's CPU time on
-# few cores, so it starts after twenty times as many calls as usual. While Spark's classes are loaded, the JVM would
-# collect the whole heap each time their space grows. A regular expression over the long text of an error has overflowed
-# the default stack of a query's thread.
-_JVM = (
-    "-Xss4m -XX:MetaspaceSize=256m -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
-    " -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000"
-    " -XX:Tier4BackEdgeThreshold=800000"
-)
 _ANYWHERE = {
     # A fifth of the workers' time was clearing pages.
     **{f"spark.executorEnv.{name}": value for name, value in KEEPING_MEMORY.items()},
@@ -94,6 +83,7 @@ _LOCAL = {
 }
 # Tables on S3, which Spark only reads. The default stream needs an asynchronous client that is not installed.
 _S3 = {"spark.hadoop.fs.s3a.input.stream.type": "classic"}
+_RUNTIME = "DATABRICKS_RUNTIME_VERSION"
 # Required in a session that the runtime created; the rest is the cluster's own configuration.
 _ON_A_RUNTIME = {
     name: _STREAMING[name]
@@ -116,18 +106,23 @@ def spark_session(
 
     Raises PlatformError if Java is missing or JVM packages cannot be fetched.
     """
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+    if _RUNTIME not in os.environ:
+        prepare_home(settings)
+    return _session(settings, name, more or {})
+
+
+def _session(settings: Settings, name: str, more: Mapping[str, str]) -> SparkSession:
+    if _RUNTIME in os.environ:
         session = SparkSession.builder.getOrCreate()
         for key, value in _ON_A_RUNTIME.items():
             session.conf.set(key, value)
         return session
-    prepare_home(settings)
     if settings.spark.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.spark.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     on_s3 = object_storage.reaches(settings.lakehouse.tables_location)
-    jars = [*spark_jars(settings.java), *(s3_jars(settings.java) if on_s3 else ())]
-    own = options_of("spark_options", settings.spark.options)
+    jars = spark_jars(settings.java, s3=on_s3)
+    own = settings.spark.own_options
     options = {
         **_STREAMING,
         **_ANYWHERE,
@@ -135,14 +130,14 @@ def spark_session(
         **(_S3 if on_s3 else {}),
         "spark.app.name": name,
         "spark.master": settings.spark.master or "local[*]",
+        "spark.driver.memory": f"{heap_mebibytes(settings.spark)}m",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.spark)),
         "spark.jars": ",".join(map(str, jars)),
-        "spark.executor.extraJavaOptions": _jvm(settings),
-        **(more or {}),
+        "spark.executor.extraJavaOptions": driver.java_options(settings),
+        **more,
     }
     if SparkContext._gateway is None:
-        java = _driver_options(settings, own)
-        SparkContext(gateway=driver.start({**options, **own}, jars, java, settings.run_directory))
+        SparkContext(gateway=driver.start(settings, {**options, **own}, jars))
     builder = SparkSession.builder
     for key in options.keys() - own.keys():
         builder = builder.config(key, options[key])
@@ -160,66 +155,16 @@ def java_ended() -> PlatformError | None:
 
 
 def starting_session(settings: Settings) -> Callable[[], SparkSession]:
-    """Starts the session in a thread; the function waits for it. Raises as `spark_session`."""
+    """Starts the session of a home that is prepared, in a thread; the function waits for it. Raises as
+    `spark_session`."""
     future: Future[SparkSession] = Future()
 
     def start() -> None:
         try:
-            future.set_result(spark_session(settings))
+            future.set_result(_session(settings, "tidemark", {}))
         except BaseException as error:  # raised by the caller's `result`
             future.set_exception(error)
 
     # Unlike an executor's, a daemon thread does not delay the end of a process that has failed meanwhile.
     threading.Thread(target=start, daemon=True).start()
     return future.result
-
-
-def _driver_options(settings: Settings, options: Mapping[str, str]) -> list[str]:
-    """Options of the driver's JVM, which include those of the user's Spark `options`."""
-    own = f"{settings.spark.driver_java_options} {options.get('spark.driver.extraJavaOptions', '')}"
-    memory = options.get("spark.driver.memory") or f"{heap_mebibytes(settings.spark)}m"
-    return [
-        f"-Xmx{memory}",
-        *_jvm(settings).split(),
-        "-Duser.timezone=UTC",
-        f"-Dlog4j.configurationFile={_log4j(settings)}",
-        f"-Djava.io.tmpdir={temporary_directory(settings)}",
-        *shlex.split(f"{class_archive.use(settings.java, own)} {own}"),
-    ]
-
-
-def _jvm(settings: Settings) -> str:
-    # In a small heap on few cores, full pauses cost less than concurrent collector threads, which the large arrays of
-    # batches would trigger.
-    collector = "-XX:+UseParallelGC" if settings.spark.is_local else "-XX:+UseG1GC"
-    options = f"{collector} {_JVM}"
-    # Kafka's Java client fetches tokens only from allowed URLs.
-    url = settings.kafka.oauth_token_url
-    return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
-
-
-def _log4j(settings: Settings) -> str:
-    """Configuration that writes Spark's log, warnings and errors only, to a file of the home."""
-    path = settings.run_directory / "log4j2.properties"
-    layout = {
-        "text": "appender.file.layout.type = PatternLayout\n"
-        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n",
-        "json": "appender.file.layout.type = JsonTemplateLayout\n"
-        "appender.file.layout.eventTemplateUri = classpath:EcsLayout.json\n",
-    }
-    path.write_text(
-        "status = error\n"
-        "appender.file.type = RollingFile\n"
-        "appender.file.name = file\n"
-        f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
-        f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
-        f"{layout[settings.watching.log_format]}"
-        "appender.file.policies.type = Policies\n"
-        "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
-        "appender.file.policies.size.size = 10MB\n"
-        "appender.file.strategy.type = DefaultRolloverStrategy\n"
-        "appender.file.strategy.max = 5\n"
-        "rootLogger.level = warn\n"
-        "rootLogger.appenderRef.file.ref = file\n"
-    )
-    return path.as_uri()

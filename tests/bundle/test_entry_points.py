@@ -27,7 +27,8 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
-from tidemark.settings import Settings, options_of
+from tidemark.settings import Settings
+from tidemark.settings.sections import options_of
 from tidemark.spark import _STREAMING
 
 SECRETS = {"kafka-username": "unused", "kafka-password": "unused", "visitor-key": "kept in a secret"}

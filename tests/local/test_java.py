@@ -12,7 +12,9 @@ import pytest
 from tests import processes
 from tidemark.errors import PlatformError
 from tidemark.local import driver
+from tidemark.local.directories import prepare_home
 from tidemark.local.java import require_java
+from tidemark.settings import Settings
 
 
 def fake_java(directory: Path, script: str) -> Path:
@@ -104,9 +106,10 @@ print(java.System.getProperty("java.home"))
     assert not list((tmp_path / "home" / "run").glob("spark-*")), "options are deleted"
 
 
-def test_a_java_that_ends_is_one_clear_error(alone: Path, tmp_path: Path) -> None:
+def test_a_java_that_ends_is_one_clear_error(alone: Path, home: Settings) -> None:
     script = 'case "$*" in *-version*) ' + saying("21.0.1") + ";; *) exit 3;; esac"
     fake_java(alone, script)
+    prepare_home(home)
     with pytest.raises(PlatformError, match="Spark's Java process ended with status 3 at its start"):
-        driver.start({"secret": "s3cr3t"}, [], [], tmp_path)
-    assert not list(tmp_path.glob("spark-*")), "options are deleted"
+        driver.start(home, {"secret": "s3cr3t", "spark.driver.memory": "1g"}, [])
+    assert not list(home.run_directory.glob("spark-*")), "options are deleted"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.errors import SettingError
-from tidemark.settings import options_of
 from tidemark.settings.sections import KafkaSettings
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -43,7 +42,7 @@ def client_security(settings: KafkaSettings) -> dict[str, str]:
         }
     if settings.ca_file and protocol.endswith("SSL"):
         config["ssl.ca.location"] = _ca_file(settings)
-    return config | options_of("kafka_client_options", settings.client_options)
+    return config | settings.own_client_options
 
 
 def spark_security(settings: KafkaSettings) -> dict[str, str]:
@@ -66,7 +65,7 @@ def spark_security(settings: KafkaSettings) -> dict[str, str]:
         options["ssl.truststore.type"] = "PEM"
         # The certificates, not the path, because executors on other machines do not have the file.
         options["ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
-    options |= options_of("kafka_spark_options", settings.spark_options)
+    options |= settings.own_spark_options
     return {f"kafka.{name}": value for name, value in options.items()}
 
 

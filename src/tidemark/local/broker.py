@@ -144,12 +144,10 @@ def bootstrap_servers(settings: Settings) -> str:
     """
     if settings.kafka.bootstrap_servers:
         return settings.kafka.bootstrap_servers
-    there = status(settings)
-    if there:
-        return there.bootstrap_servers
+    records = {number: read_record(_record_file(settings, number)) for number in _numbers(settings)}
+    runs = any(map(is_live, records.values()))
     ports = [
-        _wanted(settings, number) or read_record(_record_file(settings, number)).get("port")
-        for number in _numbers(settings)
+        (not runs and _wanted(settings, number)) or record.get("port") for number, record in records.items()
     ]
     if not all(ports):
         raise PlatformError("the broker has not been started yet", "Start it: tidemark broker start.")

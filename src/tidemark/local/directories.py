@@ -30,9 +30,9 @@ def prepare_home(settings: Settings) -> None:
     """Creates the home's directories, for their owner only, and records the version that writes there. Raises
     PlatformError if the home cannot be written or has an unusable name, or as `require_version`."""
     _require_usable_name(settings.home.resolve())
-    record = require_version(settings)
     try:
         _protect(settings)
+        record = require_version(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
             directory.mkdir(exist_ok=True)
             if not os.access(directory, os.W_OK | os.X_OK):
@@ -61,16 +61,15 @@ def require_version(settings: Settings) -> dict[str, Any]:
     newer version of Tidemark has written it, whose tables this one may damage."""
     record = read_record(settings.home / _VERSION)
     written = record.get("written", "")
-    if _release(written) > _release(__version__):
+    theirs, own = (
+        [int(number) for number in re.findall(r"\d+", version)[:3]] for version in (written, __version__)
+    )
+    if theirs > own:
         raise PlatformError(
             f"the home {settings.home} was written by Tidemark {written}, and this is {__version__}",
             "Use that version or a later one, or another home.",
         )
     return record
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _protect(settings: Settings) -> None:

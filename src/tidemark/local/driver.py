@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import struct
 import subprocess
@@ -21,8 +22,11 @@ from py4j.protocol import Py4JError
 from pyspark.find_spark_home import _find_spark_home
 
 from tidemark.errors import PlatformError
+from tidemark.local import class_archive
+from tidemark.local.directories import temporary_directory
 from tidemark.local.java import java_release, require_java
 from tidemark.local.process import process_mark
+from tidemark.settings import Settings
 
 # What Spark accesses by reflection, as in its class JavaModuleOptions.
 _OPENED = (
@@ -40,6 +44,16 @@ _OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
+# For many columns Spark generates methods that are longer than HotSpot compiles by default. HotSpot stops compiling
+# when its code cache, 48 MB by default, is full. Its optimizing compiler takes most of the first minute's CPU time on
+# few cores, so it starts after twenty times as many calls as usual. While Spark's classes are loaded, the JVM would
+# collect the whole heap each time their space grows. A regular expression over the long text of an error has overflowed
+# the default stack of a query's thread.
+_JVM = (
+    "-Xss4m -XX:MetaspaceSize=256m -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
+    " -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000"
+    " -XX:Tier4BackEdgeThreshold=800000"
+)
 # The packages whose classes PySpark names without them.
 _IMPORTED = (
     "org.apache.spark.SparkConf", "org.apache.spark.api.java.*", "org.apache.spark.api.python.*",
@@ -54,17 +68,17 @@ _PATIENCE_SECONDS = 120.0
 _ENDING_SECONDS = 2.0
 
 
-def start(
-    options: Mapping[str, str], jars: Sequence[Path], java_options: Sequence[str], run_directory: Path
-) -> ClientServer:
-    """Starts the JVM with Spark's `options`, `jars` before its own, and options of the JVM. Returns PySpark's gateway.
+def start(settings: Settings, options: Mapping[str, str], jars: Sequence[Path]) -> ClientServer:
+    """Starts the JVM with Spark's `options`, which have `spark.driver.memory`, and `jars` before its own. Returns
+    PySpark's gateway.
 
     The options are passed in a file that only its owner can read, because every user of the machine sees a command
     line. The JVM ends with this process. Raises PlatformError if it does not start.
     """
     # Several processes of a home may start at the same time.
-    properties, connection_file = (run_directory / f"{name}.{os.getpid()}" for name in _FILES)
-    for path in (path for name in _FILES for path in run_directory.glob(f"{name}.*")):
+    directory = settings.run_directory
+    properties, connection_file = (directory / f"{name}.{os.getpid()}" for name in _FILES)
+    for path in (path for name in _FILES for path in directory.glob(f"{name}.*")):
         pid = int(path.suffix.removeprefix("."))
         if pid == os.getpid() or not process_mark(pid):
             path.unlink(missing_ok=True)
@@ -75,7 +89,7 @@ def start(
         str(require_java()),
         "-cp",
         os.pathsep.join(_class_path(jars)),
-        *java_options,
+        *_own_java_options(settings, options),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in opened),
         *_OPTIONS,
         "org.apache.spark.deploy.SparkSubmit",
@@ -84,9 +98,9 @@ def start(
         "--load-spark-defaults",
         "pyspark-shell",
     ]
-    settings = _configuration() / "spark-env.sh"
-    if settings.exists():
-        command = ["/bin/sh", "-c", 'set -a; . "$0"; exec "$@"', str(settings), *command]
+    script = _configuration() / "spark-env.sh"
+    if script.exists():
+        command = ["/bin/sh", "-c", 'set -a; . "$0"; exec "$@"', str(script), *command]
     environment = {
         **os.environ,
         "SPARK_HOME": _find_spark_home(),
@@ -118,6 +132,57 @@ def start(
             raise lost from error
         raise
     return gateway
+
+
+def _own_java_options(settings: Settings, options: Mapping[str, str]) -> list[str]:
+    """Options of the driver's JVM, with those of the user."""
+    own = f"{settings.spark.driver_java_options} {options.get('spark.driver.extraJavaOptions', '')}"
+    return [
+        f"-Xmx{options['spark.driver.memory']}",
+        *java_options(settings).split(),
+        "-Duser.timezone=UTC",
+        f"-Dlog4j.configurationFile={_log4j(settings)}",
+        f"-Djava.io.tmpdir={temporary_directory(settings)}",
+        *shlex.split(f"{class_archive.use(settings.java, own)} {own}"),
+    ]
+
+
+def java_options(settings: Settings) -> str:
+    """Options of the JVMs of driver and executors."""
+    # In a small heap on few cores, full pauses cost less than concurrent collector threads, which the large arrays of
+    # batches would trigger.
+    collector = "-XX:+UseParallelGC" if settings.spark.is_local else "-XX:+UseG1GC"
+    options = f"{collector} {_JVM}"
+    # Kafka's Java client fetches tokens only from allowed URLs.
+    url = settings.kafka.oauth_token_url
+    return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
+
+
+def _log4j(settings: Settings) -> str:
+    """Configuration that writes Spark's log, warnings and errors only, to a file of the home."""
+    path = settings.run_directory / "log4j2.properties"
+    layout = {
+        "text": "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n",
+        "json": "appender.file.layout.type = JsonTemplateLayout\n"
+        "appender.file.layout.eventTemplateUri = classpath:EcsLayout.json\n",
+    }
+    path.write_text(
+        "status = error\n"
+        "appender.file.type = RollingFile\n"
+        "appender.file.name = file\n"
+        f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
+        f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
+        f"{layout[settings.watching.log_format]}"
+        "appender.file.policies.type = Policies\n"
+        "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
+        "appender.file.policies.size.size = 10MB\n"
+        "appender.file.strategy.type = DefaultRolloverStrategy\n"
+        "appender.file.strategy.max = 5\n"
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.file.ref = file\n"
+    )
+    return path.as_uri()
 
 
 def _silence_py4j() -> None:

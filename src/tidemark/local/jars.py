@@ -24,22 +24,21 @@ S3_IVY_FILE = Path(__file__).with_name("s3.xml")
 IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
 
 
-def spark_jars(settings: JavaSettings) -> list[Path]:
-    """The jars that PySpark lacks for Delta tables and Kafka; resolves them on first use.
+def spark_jars(settings: JavaSettings, *, s3: bool = False) -> list[Path]:
+    """The jars that PySpark lacks for Delta tables and Kafka, and with `s3` for tables on S3; resolves them on first
+    use.
 
     Raises PlatformError if they cannot be fetched, or the cache cannot be written.
     """
-    return sorted((resolved(settings, IVY_FILE) / "spark").glob("*.jar"))
+    kinds = {"spark": IVY_FILE, **({"s3": S3_IVY_FILE} if s3 else {})}
+    return [
+        jar for kind, file in kinds.items() for jar in sorted((resolved(settings, file) / kind).glob("*.jar"))
+    ]
 
 
 def broker_jars(settings: JavaSettings) -> list[Path]:
     """The class path of the embedded Kafka broker; resolves it on first use. Raises as `spark_jars`."""
     return sorted((resolved(settings, IVY_FILE) / "broker").glob("*.jar"))
-
-
-def s3_jars(settings: JavaSettings) -> list[Path]:
-    """The jars with which Spark reads tables on S3; resolves them on first use. Raises as `spark_jars`."""
-    return sorted((resolved(settings, S3_IVY_FILE) / "s3").glob("*.jar"))
 
 
 def cache_directory(settings: JavaSettings, ivy_file: Path | None = None) -> Path:

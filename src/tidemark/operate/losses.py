@@ -28,8 +28,8 @@ from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import lock, schema_check, swap
-from tidemark.stream.table_state import recorded
+from tidemark.stream import lock, swap
+from tidemark.stream.table_state import committed_tables, recorded
 
 REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
 _REPAIRING = "repairing"
@@ -57,6 +57,10 @@ def mark(settings: Settings) -> Path:
 def require_finished(settings: Settings) -> None:
     """Raises TableError if the restoring of a savepoint or a repair of the home was interrupted."""
     lock.require_restored(settings)
+    _require_repaired(settings)
+
+
+def _require_repaired(settings: Settings) -> None:
     if mark(settings).exists():
         raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
 
@@ -79,10 +83,10 @@ def require_tables(home: Home, *, lost: bool = False) -> None:
 
 
 def check_of(home: Home) -> Callable[[], None]:
-    """A function that raises as `require_whole`, for the tables that the flows have run on by now. Raises TableError if
-    the restoring of a savepoint or a repair of the home was interrupted."""
-    require_finished(home.settings)
-    return partial(require_whole, home, schema_check.known(home))
+    """A function that raises as `require_whole`, for the tables that the flows have run on by now, under the caller's
+    locks. Raises TableError if a repair of the home was interrupted."""
+    _require_repaired(home.settings)
+    return partial(require_whole, home, committed_tables(home))
 
 
 def require_whole(home: Home, known: Collection[str] | None = None) -> None:
@@ -97,7 +101,7 @@ def require_whole(home: Home, known: Collection[str] | None = None) -> None:
     require_finished(home.settings)
     # Anew each time: files of the log may be lost while the process runs. Opening a table takes milliseconds.
     store = DeltaRsStore(lakehouse)
-    lost = losses(home, store, schema_check.known(home) if known is None else known)
+    lost = losses(home, store, committed_tables(home) if known is None else known)
     if lost:
         raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
     reverted = [table.name for table in tables if lost_swap(lakehouse, store, table)]

@@ -15,7 +15,8 @@ from tidemark.contract.table import Table
 from tidemark.errors import TableError
 from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.store import deltalog
-from tidemark.stream import lock, schema_check
+from tidemark.stream import lock
+from tidemark.stream.table_state import committed_tables
 
 _PATIENCE_SECONDS = 60.0
 _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
@@ -87,7 +88,7 @@ def _look(home: Home, least: int) -> Snapshot | str:
     if not first or not second:
         return "a flow has not run yet"
     # A table that no pipeline has known yet, or none of its present flow, is not part of any batch.
-    known = schema_check.known(home)
+    known = committed_tables(home)
 
     def committed(table: Table, writer: str) -> list[int]:
         number = store.committed(table, writer)

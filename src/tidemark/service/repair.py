@@ -13,7 +13,8 @@ from tidemark.pipeline import Pipeline
 from tidemark.service.run import run_flows
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
-from tidemark.stream import lock, schema_check
+from tidemark.stream import lock
+from tidemark.stream.table_state import committed_tables
 from tidemark.stream.topic_identity import require_same_topic
 
 
@@ -29,7 +30,7 @@ def repair_tables(settings: Settings, report: Callable[[str], None]) -> None:
         pipeline = pipeline.with_settings(located(settings))
         kafka.require_reachable(pipeline.settings.kafka)
         require_same_topic(pipeline.settings.kafka, pipeline.checkpoint(REQUESTS))
-        lost = Repair(pipeline, pipeline.requests_flow, report).prepare(schema_check.known(pipeline))
+        lost = Repair(pipeline, pipeline.requests_flow, report).prepare(committed_tables(pipeline))
         pipeline = pipeline.on(pipeline.spark)
         for table in pipeline.tables:
             pipeline.store.ensure(table, table.reader_properties(pipeline.settings))

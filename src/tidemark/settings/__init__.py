@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -234,23 +233,6 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], dict[str, 
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)
     return {name: _parse(name, raw, source) for name, raw in file.items()}, tables
-
-
-def options_of(setting: str, text: str) -> dict[str, str]:
-    """The options in a setting of several `name=value`, separated by spaces and quoted as in a shell.
-
-    Raises SettingError without the values, because there may be secrets among them.
-    """
-    try:
-        pairs = [part.partition("=") for part in shlex.split(text)]
-    except ValueError as error:
-        raise SettingError(f"{setting} cannot be read: {error}", "Close the quotes.") from error
-    for name, equals, _ in pairs:
-        if not name or not equals:
-            raise SettingError(
-                f"{setting} has a part that is not name=value", "Quote values that have spaces."
-            )
-    return {name: value for name, _, value in pairs}
 
 
 _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}

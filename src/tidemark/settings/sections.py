@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.access.declared import LOGINS
+from tidemark.errors import SettingError
 from tidemark.figures.declared import Goal
 from tidemark.settings.addresses import is_loopback
 
 HIGHEST_PORT = 65_535
+
+
+def options_of(setting: str, text: str) -> dict[str, str]:
+    """The options in a setting of several `name=value`, separated by spaces and quoted as in a shell.
+
+    Raises SettingError without the values, because there may be secrets among them.
+    """
+    try:
+        pairs = [part.partition("=") for part in shlex.split(text)]
+    except ValueError as error:
+        raise SettingError(f"{setting} cannot be read: {error}", "Close the quotes.") from error
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise SettingError(
+                f"{setting} has a part that is not name=value", "Quote values that have spaces."
+            )
+    return {name: value for name, _, value in pairs}
 
 
 def setting(
@@ -84,6 +103,16 @@ class KafkaSettings:
     allow_data_loss: bool = setting(False, "Continue if Kafka has already deleted unread lines.")
     # No setting: `tidemark.local.broker.located` has replaced an empty address by the embedded broker's.
     located: bool = False
+
+    @property
+    def own_client_options(self) -> dict[str, str]:
+        """`client_options` by name. Raises SettingError if they cannot be read."""
+        return options_of("kafka_client_options", self.client_options)
+
+    @property
+    def own_spark_options(self) -> dict[str, str]:
+        """`spark_options` by name. Raises SettingError if they cannot be read."""
+        return options_of("kafka_spark_options", self.spark_options)
 
     @property
     def uses_embedded_broker(self) -> bool:
@@ -186,6 +215,11 @@ class SparkSettings:
     shuffle_partitions: int = setting(
         0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
     )
+
+    @property
+    def own_options(self) -> dict[str, str]:
+        """`options` by name. Raises SettingError if they cannot be read."""
+        return options_of("spark_options", self.options)
 
     @property
     def is_local(self) -> bool:

@@ -24,7 +24,7 @@ from tidemark.errors import (
 )
 from tidemark.figures.scan import files_of
 from tidemark.local import durable
-from tidemark.settings import Settings, options_of
+from tidemark.settings import Settings
 from tidemark.store import directories, object_storage
 from tidemark.store.deltalog import Log
 from tidemark.store.register import FileRegister
@@ -174,7 +174,7 @@ def of(settings: Settings) -> Lakehouse:
         )
     if not settings.lakehouse.catalog:
         root = location.rstrip("/") or str(settings.tables)
-        options = object_storage.storage_options(options_of("spark_options", settings.spark.options))
+        options = object_storage.storage_options(settings.spark.own_options)
         return Lakehouse(checkpoint_root=str(settings.checkpoints), root=root, options=options)
     if not settings.lakehouse.checkpoint_location:
         raise SettingError(

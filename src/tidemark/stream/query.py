@@ -28,10 +28,9 @@ from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.crash import crash_point
-from tidemark.stream.progress import Progress
 from tidemark.stream.timers import await_timers
 
-# The report of a batch for `Progress.batch_done`; None if there is none.
+# The facts of a batch for its report; None if there is none.
 Facts = Mapping[str, Any] | None
 Write = Callable[[DataFrame, Commit], Facts]
 log = logging.getLogger("tidemark.stream")
@@ -94,15 +93,24 @@ class _EndingError(Exception):
 
 
 class Runner:
-    """Runs the batches of one query."""
+    """Runs the batches of one query. Calls `started` with its name and Spark's query, whenever that starts, and
+    `batch_done` with its name, and number, start and facts of a batch."""
 
     query: StreamingQuery
 
-    def __init__(self, query: Query, home: Home, progress: Progress) -> None:
+    def __init__(
+        self,
+        query: Query,
+        home: Home,
+        *,
+        started: Callable[[str, StreamingQuery], None],
+        batch_done: Callable[[str, int, datetime, Mapping[str, Any]], None],
+    ) -> None:
         self.definition = query
         self.failure: Exception | None = None
         self._home = home
-        self._progress = progress
+        self._tell_started = started
+        self._tell_batch_done = batch_done
         self._under_way = threading.Lock()
         self._once = False
         self._started = False
@@ -133,7 +141,7 @@ class Runner:
         with _shuffled_in(self._home.spark, wanted.state_partitions):
             self.query = writer.start()
         self._started = True
-        self._progress.watch(wanted.name, self.query)
+        self._tell_started(wanted.name, self.query)
 
     @property
     def active(self) -> bool:
@@ -212,7 +220,7 @@ class Runner:
             return
         if self.definition.size:
             self.definition.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
-        self._progress.batch_done(name, number, started, facts)
+        self._tell_batch_done(name, number, started, facts)
 
 
 def _weakly(batch: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:

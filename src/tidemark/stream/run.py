@@ -107,8 +107,12 @@ class Runtime:
         if INVENTORY in tables:
             _announce(home, remade)
         lags = {query.name: partial(query.lag, query.checkpoint(lakehouse)) for query in queries}
-        self._progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics, record=record)
-        self._runners = [Runner(query, home, self._progress) for query in queries]
+        progress = self._progress = Progress(
+            settings, store, lags, sizes(lakehouse, tables), metrics, record=record
+        )
+        self._runners = [
+            Runner(query, home, started=progress.watch, batch_done=progress.batch_done) for query in queries
+        ]
 
     def run_once(self, stopping: threading.Event) -> None:
         """Runs the queries one after the other, because each reads the results of the previous one, until they have

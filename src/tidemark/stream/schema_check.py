@@ -17,11 +17,10 @@ from tidemark.home import Home
 from tidemark.parse.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
 from tidemark.settings import Settings
 from tidemark.stream.applied import applied_to, differences
-from tidemark.stream.table_state import TableState, all_recorded, record_states
+from tidemark.stream.table_state import COMMITTED, TableState, all_recorded, record_states
 
 _KEY = "visitor key"
 _KEY_COLUMNS = "key"
-_COMMITTED = "committed"
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
     " `tidemark rebuild all --new-visitor-key` renews every visitor id, with the home's key or a new one."
@@ -176,16 +175,6 @@ def _has_lines(table: Table) -> bool:
     return table.lines in ("accepted", "rejected")
 
 
-def known(home: Home) -> frozenset[str]:
-    """Names of the recorded tables that a pipeline with today's flows has run on."""
-    states = all_recorded(home.lakehouse)
-    return frozenset(
-        table.name
-        for table in home.tables
-        if table.name in states and (not table.now or _COMMITTED in states[table.name].identity)
-    )
-
-
 def _identity(settings: Settings, table: Table) -> dict[str, str]:
     if not _has_state(table):
         return {}
@@ -194,7 +183,7 @@ def _identity(settings: Settings, table: Table) -> dict[str, str]:
     # A column that such a table gains has no values in earlier rows.
     columns = {f"column {each.name}": each.type for each in table.columns} if _has_lines(table) else {}
     # A table that another flow commits from now on lacks the lines between the two flows, until it is filled.
-    now = {_COMMITTED: "with the lines"} if table.now else {}
+    now = {COMMITTED: "with the lines"} if table.now else {}
     return {
         **({_KEY_COLUMNS: ", ".join(table.key)} if table.kind == "upsert" else {}),
         **identity,

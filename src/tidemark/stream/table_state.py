@@ -9,12 +9,15 @@ from datetime import datetime
 from pathlib import Path
 
 from tidemark.errors import TableError, unwritable
+from tidemark.home import Home
 from tidemark.local.records import replace_text
 from tidemark.store.lakehouse import Lakehouse
 
 _FILE = "states.json"
 # The entry of an aggregation's identity by which a session ends.
 GAP = "gap"
+# The entry that says with which flow the rows of a table are committed.
+COMMITTED = "committed"
 # The entries of the file that are not of `identity`.
 _SETTINGS, _PRIVACY, _SWAP, _HISTORY = "settings", "privacy", "swap", "history"
 _KEPT_SINCE, _ELSEWHERE = "kept since", "elsewhere"
@@ -128,3 +131,13 @@ def record_states(lakehouse: Lakehouse, states: Mapping[str, TableState], *, who
 def incomplete(lakehouse: Lakehouse) -> list[str]:
     """Names of the tables that lack their history, or that of a column."""
     return [name for name, state in all_recorded(lakehouse).items() if state.has_history is False]
+
+
+def committed_tables(home: Home) -> frozenset[str]:
+    """Names of the recorded tables that a pipeline with today's flows has run on. Raises TableError."""
+    states = all_recorded(home.lakehouse)
+    return frozenset(
+        table.name
+        for table in home.tables
+        if table.name in states and (not table.now or COMMITTED in states[table.name].identity)
+    )
