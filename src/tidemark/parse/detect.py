@@ -68,7 +68,7 @@ _STARTS = {
     if isinstance(each, Layout) and each.pattern.startswith("^") and not each.verbatim
 }
 _ANY_START = "|".join(f"(?:{pattern})" for pattern in _STARTS.values())
-JSON_PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
+JSON_PATHS = (*wrappers.PATHS, *(path for each in _JSON for path in each.paths))
 
 
 def parse(lines: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -191,11 +192,10 @@ def objects_among(text: pa.Array, paths: Iterable[str]) -> tuple[Flags, Objects]
 def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = None) -> Objects:
     """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
     between quotes in the lines, and maybe more, if they are known."""
-    wanted = sorted({*paths, *(f"{_FLAT}{path}" for path in paths if "." in path)})
     written, text = text, json_repair.repaired(text)
     if strings is None or text is not written:
         strings = Parts.of(text, '"').flat
-    wanted = _present(strings, wanted)
+    wanted = _present(strings, tuple(paths))
     blocks = list(_blocks(text, wanted))
     sound = np.concatenate([np.zeros(0, bool), *(block.sound for block in blocks)])
     texts = {
@@ -244,12 +244,20 @@ def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
     return Objects(np.ones(len(text), bool), {path: _at(objects, path) for path in paths})
 
 
-def _present(strings: pa.Array, paths: Sequence[str]) -> list[str]:
-    """The paths whose names are among the strings: a parser takes time for each one that it looks for."""
-    names = sorted({name for path in paths for name in _names(path)})
-    numbers = pc.unique(pc.index_in(strings, pa.array(names))).drop_null()
-    there = {names[number] for number in numbers.to_pylist()}
-    return [path for path in paths if there.issuperset(_names(path))]
+def _present(strings: pa.Array, paths: tuple[str, ...]) -> list[str]:
+    """The paths, nested or flat, whose names are among the strings: a parser takes time for each one that it looks
+    for."""
+    names, wanted = _looked_for(paths)
+    there = set(names.take(pc.unique(pc.index_in(strings, names)).drop_null()).to_pylist())
+    return [path for path, needed in wanted.items() if needed <= there]
+
+
+@lru_cache(maxsize=32)
+def _looked_for(paths: tuple[str, ...]) -> tuple[pa.Array, dict[str, frozenset[str]]]:
+    """All names of the paths, and those of each one, nested and flat."""
+    both = sorted({*paths, *(f"{_FLAT}{path}" for path in paths if "." in path)})
+    wanted = {path: frozenset(_names(path)) for path in both}
+    return pa.array(sorted(frozenset().union(*wanted.values())), pa.string()), wanted
 
 
 def _names(path: str) -> list[str]:
