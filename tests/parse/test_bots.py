@@ -8,6 +8,7 @@ import pytest
 from ua_parser.core import Domain
 
 from tidemark.parse.bots import (
+    _SELF_DECLARED,
     KINDS,
     OTHER_KIND,
     PERSON,
@@ -178,7 +179,8 @@ def test_each_name_has_one_purpose() -> None:
 
 def test_a_bot_is_what_any_pattern_matches_as_python_reads_it() -> None:
     """The matcher that looks for all of them at once is another engine."""
-    patterns = [re.compile(pattern) for pattern, tags, *_ in _own() if tags and PERSON not in tags]
+    own = [re.compile(pattern) for pattern, tags, *_ in _own() if tags and PERSON not in tags]
+    patterns = [*own, _SELF_DECLARED]
     known = [each for bot in crawleruseragents.CRAWLER_USER_AGENTS_DATA for each in bot["instances"]]
     chance = random.Random(7)
     agents = [ON_CHROME.format(""), "", " ", "node", "node\\x0A", "a node", "NODE", *known]

@@ -125,6 +125,25 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "ovh": [{}],
     "varnishncsa": [{}],
     "icecast": [{"path": "/stream.ogg", "duration_us": 1_807_000_000} | NO_HOST],
+    "alibaba_cdn": [NO_PROTOCOL | MS_12],
+    "confluence": [NO_HOST | {"remote_user": "alice"} | MS_12],
+    "gerrit": [
+        NO_HOST | {"remote_user": "alice"} | MS_12,
+        NO_HOST
+        | NO_REFERRER
+        | {"remote_user": "alice", "event_time": TIME + timedelta(milliseconds=61)}
+        | MS_12,
+    ],
+    "gin": [
+        NO_HOST | NO_REFERRER | NO_PROTOCOL | {"bytes": 0, "user_agent": None, "duration_us": 12_500},
+        NO_HOST | NO_REFERRER | NO_PROTOCOL | {"bytes": 0, "user_agent": None, "duration_us": 87},
+    ],
+    "keycdn": [{"event_time": TIME + timedelta(milliseconds=123)} | NO_PROTOCOL],
+    "ovh_cdn": [{}],
+    "php_server": [
+        NO_HOST | NO_REFERRER | NO_PROTOCOL | {"method": method, "bytes": 0, "user_agent": None}
+        for method in ("GET", None)
+    ],
     "heroku": [
         {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,
         {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,

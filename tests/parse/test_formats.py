@@ -558,12 +558,13 @@ def reference(value: bytes) -> dict[str, Any] | None:
     numeric = r"[0-9]+([.][0-9]+){3}|[0-9A-Fa-f.]*(:[0-9A-Fa-f.]*){2,}"
     domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9_-]*)(?::[0-9]+)?"
     behind = len(words) > 2 and re.fullmatch(numeric, words[0]) and re.fullmatch(domain, words[1])
+    ported = re.fullmatch(r"(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9_-]*:[0-9]+", words[0])
     named = (
         len(words) > 3
         and not behind
         and words[1] not in ("", "-")
         and "," not in words[0]
-        and (re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1]) or words[2:] == ["-", "-"])
+        and (re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1]) or words[2:] == ["-", "-"] or ported)
     )
     host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
     if len(words) < 3 or not re.fullmatch(r"[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*", words[0]):
@@ -620,13 +621,13 @@ def reference(value: bytes) -> dict[str, Any] | None:
 def _unversioned(request: str) -> tuple[str | None, str | None, str | None]:
     """Method, target and protocol of a request without a whole version."""
     match = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (.*)", request, re.DOTALL)
-    if not match or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?\Z", request):
+    if not match or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?( [0-9]{3} ([0-9]+|-))?\Z", request):
         return None, None, None
     target, number = match[2], re.search(r" (1\.0|1\.1|2|3)\Z", match[2])
     if number:
         target = target[: number.start()]
     else:
-        target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", target)
+        target = re.sub(r" (|-|H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", target)
     if target == "*" or target.startswith("/") or re.match(r"[a-z][a-z0-9+.-]*://", target):
         return match[1], target, f"HTTP/{number[1]}" if number else None
     return None, None, None

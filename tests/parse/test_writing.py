@@ -57,6 +57,8 @@ UNQUOTED = (
     "squid",
     "uwsgi",
     "bunny",
+    "confluence",
+    "ovh_cdn",
     "by_layout",
 )
 # Microseconds that a time is exact to; others are to the second.
@@ -75,6 +77,7 @@ TIME = {
     "bunny": 1_000,
     "caddy_console": 1_000,
     "haproxy_http": 1_000,
+    "keycdn": 1_000,
     "envoy": 1_000,
     "squid": 1_000,
     "by_layout": 1_000,
@@ -82,7 +85,8 @@ TIME = {
 # The same of durations; others are to the microsecond.
 DURATION = dict.fromkeys(
     ("iis_w3c", "iis_native", "haproxy_http", "haproxy_clf", "envoy", "traefik_clf", "aws_s3", "squid",
-     "uwsgi", "akamai_json", "cloudflare_json", "heroku", "by_haproxy", "by_tomcat", "by_layout"), 1_000
+     "uwsgi", "akamai_json", "cloudflare_json", "heroku", "alibaba_cdn", "confluence", "gerrit",
+     "by_haproxy", "by_tomcat", "by_layout"), 1_000
 ) | {"gandi": 1_000_000, "icecast": 1_000_000}  # fmt: skip
 
 ODD = st.characters(exclude_categories=("C", "Z"), include_characters='"\\', max_codepoint=0x2FFF)

@@ -32,7 +32,7 @@ START = 1_780_000_000
 LACKING = {"protocol", "host", "referrer", "referrer_host", "channel", "source", "browser", "os", "device"}
 # Columns of other tables: of visitors, whose ids depend on the exact user agent, and of the run.
 OWN = {"updated_at", "visitors_sketch", "session_id", "visitor_id", "format"}
-NO_SIZES = {"zoraxy": {"bytes"}}
+NO_SIZES = {name: {"bytes"} for name in ("zoraxy", "gin", "php_server")}
 # Without a method a request that sends a form may be a pageview.
 NO_METHODS = {"bunny"}
 # Formats whose durations are whole seconds.

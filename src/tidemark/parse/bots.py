@@ -1,4 +1,5 @@
-"""Name, kind and purpose of a declared bot: the package crawler-user-agents, and own entries in bots_own.tsv."""
+"""Name, kind and purpose of a declared bot: the package crawler-user-agents, own entries in bots_own.tsv, and what
+calls itself a bot."""
 
 from __future__ import annotations
 
@@ -26,6 +27,8 @@ FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
+# Who names himself so, with a version: `FooBot/1.0`, `foo-spider/2`. It counts where no list has a name.
+_SELF_DECLARED = re.compile(r"[\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)/v?\d")
 # A pattern without any sign that has a meaning, but escaped ones.
 _PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")
 
@@ -43,12 +46,12 @@ class Bot(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the list of crawlers and of the own entries."""
-    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS)}"
+    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, _SELF_DECLARED.pattern)}"
 
 
 def bot_of(user_agent: str) -> Bot | None:
     """The bot behind a User-Agent header; None for a person. The longest match decides, then the order: own entries,
-    then those of the package."""
+    then those of the package, then what it calls itself."""
     if not _any_pattern()(user_agent, Domain.USER_AGENT).user_agent:
         return None
     declared = _people().sub(" ", user_agent)
@@ -57,6 +60,8 @@ def bot_of(user_agent: str) -> Bot | None:
         match = find(declared)
         if len(match) > len(name):
             name, tags = match, tags_of_pattern
+    if not name:
+        name = _matched(_SELF_DECLARED, declared).partition("/")[0]
     if not name:
         return None
     name = name.strip("/ ")
@@ -97,7 +102,9 @@ def _any_pattern() -> Resolver:
     letters that all matches have first: a search with Python's expressions takes twenty to a hundred times as long."""
     own = [pattern.pattern for pattern, _ in _own_bots()]
     listed = [each["pattern"] for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
-    return Resolver(([UserAgentMatcher(pattern, "bot") for pattern in (*own, *listed)], [], []))
+    return Resolver(
+        ([UserAgentMatcher(pattern, "bot") for pattern in (*own, *listed, _SELF_DECLARED.pattern)], [], [])
+    )
 
 
 @cache

@@ -21,7 +21,6 @@ from tidemark.parse.logtime import any_time
 from tidemark.parse.text import Lines, has_byte_of
 from tidemark.parse.values import (
     Read,
-    columns_of,
     path_and_query,
     present,
     request_of,
@@ -32,8 +31,6 @@ from tidemark.parse.writing import Template
 
 # What every line of the family has between its time and its request.
 MARK = '] "'
-# The same with the time and any number of blanks.
-LOOSE_MARK = r'\[\d[^\]]*\] +"'
 _NO_IDENT = pa.array(["-", "", None])
 _STATUS = r"^(?:\d{3}|-)$"
 
@@ -52,8 +49,9 @@ _IPV6 = r"::|(?:[^:]*:){7}|^-$"
 _NUMBERED = r"^\d+:\d+\."
 # Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
-_NAME = r"(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?"
-_DOMAIN = f"^{_NAME}$"
+NAME = r"(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?"
+DOMAIN = f"^{NAME}$"
+_WITH_PORT = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*:\d+$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
 _NO_HOST = r'[] "=<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$'
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
@@ -98,7 +96,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         numbers |= sizeless & flags_of(pc.match_substring_regex(result.at(0), _STATUS))
     if tail:  # a common line may have words there, another one a duration
         duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
-        hosted = flags_of(pc.match_substring_regex(result.at(0), _DOMAIN))  # `read_loosely` knows such lines
+        hosted = flags_of(pc.match_substring_regex(result.at(0), DOMAIN))  # `clf_loose` knows such lines
         numbers |= (result.count == 3) & ((parts.count == 3) | duration) & ~hosted
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
@@ -180,89 +178,6 @@ def _trailing(parts: Parts, third: pa.Array | None, longer: Flags) -> dict[str, 
     return {name: column.take(places) for name, column in columns.items()}
 
 
-# The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in
-# front. The status behind the request marks its end.
-_LOOSE_HEAD = (
-    r'^(?P<before>[^\["]*(?:"[^"]*"[^\["]*)?) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
-    rf"(?:(?P<server>{_NAME}) +)?(?P<status>\d{{3}}|-) +(?P<bytes>\d+|-|\.)"
-)
-_LOOSE_TEXTS = (  # some servers write a dash without quotes
-    r'(?P<numbers>(?: [^" ]+)*) +(?:"(?P<referrer>.*?)"|-) +(?:"(?P<user_agent>.*?)"|-)'
-    r'(?P<rest>(?: [^"]*(?:"[^"]*"[^"]*)*)?(?: ")?)$'
-)
-# The last one is of a line that ends within the referrer or the agent.
-_LOOSE = (
-    _LOOSE_HEAD + _LOOSE_TEXTS,
-    _LOOSE_HEAD + r'(?P<rest>(?: [^"]*)?)$',
-    _LOOSE_HEAD + r' "(?P<referrer>[^"]*)(?:" "(?P<user_agent>[^"]*)|"? ?)$',
-)
-_LISTED = r"[0-9A-Fa-f.:\[\]]*[.:][0-9A-Fa-f.:\[\]]*(?:, ?[0-9A-Fa-f.:\[\]]+)*"
-_LOOSE_CLIENT = (
-    rf'^(?:(?P<host>[^ ",]*[^ ",:0-9a-f][^ ",]*) (?:- )?)?"?(?P<client_ip>{_LISTED})"?'
-    r"(?: +(?P<ident>[^ ]+))?(?: +(?P<user>[^ ].*))?$"
-)
-# A host in quotes in front of the request or behind it, among other fields.
-_HOST = r"(?P<host>-|[\w.\[\]-]+(?::\d+)?)"
-_HOST_FIRST = rf'^{_HOST}" +"(?P<request>[A-Z]+ .*)$'
-_HOST_BEHIND = rf'^(?P<request>.*? HTTP/\d(?:\.\d)?)" +"(?:{_HOST}(?:" .*)?|.*)$'
-
-
-def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
-    """The fields of lines that are nearly of the family; `hidden` are their texts with escapes hidden. And for each
-    line the index of its format in KINDS. Two lines in one are none."""
-    one = flags_of(pc.equal(pc.count_substring_regex(hidden, LOOSE_MARK), 1))
-    one &= flags_of(pc.less_equal(pc.count_substring(hidden, MARK), 1))
-    hidden = where(one, hidden, None)
-    texts: dict[str, pa.Array] = {}
-    for pattern in _LOOSE:
-        parts = pc.extract_regex(hidden, pattern)
-        for name in (
-            "before",
-            "time",
-            "request",
-            "server",
-            "status",
-            "bytes",
-            "numbers",
-            "referrer",
-            "user_agent",
-            "rest",
-        ):
-            if parts.type.get_field_index(name) >= 0:
-                part = pc.struct_field(parts, name)
-                texts[name] = pc.coalesce(texts[name], part) if name in texts else part
-    sound = flags_of(pc.is_valid(texts["time"]))
-    # Apache writes an empty name of a user in quotes.
-    before = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts.pop("before")), ' ""$', " -")
-    client = pc.extract_regex(before, _LOOSE_CLIENT)
-    hosted = [pc.extract_regex(texts["request"], pattern) for pattern in (_HOST_FIRST, _HOST_BEHIND)]
-    texts["request"] = pc.coalesce(*(pc.struct_field(each, "request") for each in hosted), texts["request"])
-    first = pc.replace_substring_regex(before, "[ ].*$", "")
-    tail = pc.binary_join_element_wise(
-        pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
-    )
-    more = trailing.fields(tail, tail)
-    ident = pc.struct_field(client, "ident")
-    named = flags_of(pc.match_substring_regex(ident, _DOMAIN))
-    host = pc.coalesce(
-        present(pc.struct_field(client, "host")),
-        where(named, ident, None),
-        *(present(pc.struct_field(each, "host")) for each in hosted),
-        present(texts.pop("server")),
-    )
-    texts |= {
-        "client_ip": pc.coalesce(pc.struct_field(client, "client_ip"), first),
-        "remote_user": pc.struct_field(client, "user"),
-        "host": pc.coalesce(host, more["host"]),
-        "forwarded": more["forwarded"],
-    }
-    read = columns_of({name: lines.restored(text) for name, text in texts.items()}, sound)
-    vhost = flags_of(pc.is_valid(host))
-    common = flags_of(pc.is_null(texts["user_agent"]))
-    kinds = np.where(vhost, KINDS.index("vhost_combined"), np.where(common, KINDS.index("common"), 0))
-    return Read(read.sound, {**read.columns, "duration_us": more["duration_us"]}), kinds
-
-
 def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: int) -> np.ndarray:
     """For each line that was read, the number of its format of KINDS."""
     hosts = flags_of(pc.is_valid(read.columns["host"]))
@@ -275,8 +190,8 @@ def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: i
 
 
 def doubtful(read: Read) -> Flags:
-    """Whether the client's address, the host or the time cannot be one: then a line may be of another format, or behind
-    words that are not of it."""
+    """Whether the client's address, the host, the time or the status cannot be one: then a line may be of another
+    format, or behind words that are not of it."""
     address = read.columns["client_ip"]
     result = has_byte_of(address, lambda byte: _NOT_IN_ADDRESSES[byte])
     dotted = flags_of(pc.equal(pc.count_substring(address, "."), 3))
@@ -286,7 +201,9 @@ def doubtful(read: Read) -> Flags:
     rows = np.flatnonzero(dotted & flags_of(pc.match_substring(address, ":")))
     if len(rows):  # nor is it an address behind a number
         result[rows] |= flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _NUMBERED))
-    return result | flags_of(pc.is_null(read.columns["event_time"])) | _is_no_host(read.columns["host"])
+    result |= flags_of(pc.is_null(read.columns["event_time"])) | ~flags_of(read.columns["status_ok"])
+    result |= flags_of(pc.and_(pc.is_null(read.columns["status"]), pc.is_null(read.columns["method"])))
+    return result | _is_no_host(read.columns["host"])
 
 
 def _is_no_host(host: pa.Array) -> Flags:
@@ -308,9 +225,11 @@ def _has_host(words: Parts, named: pa.Array) -> tuple[Flags, Flags]:
     looks_so = given & flags_of(pc.match_substring_regex(second, _ADDRESS))
     behind = np.zeros(len(given), bool)
     if given.any():
-        behind = given & unnamed & flags_of(pc.match_substring_regex(second, _DOMAIN))
+        behind = given & unnamed & flags_of(pc.match_substring_regex(second, DOMAIN))
         behind &= flags_of(pc.match_substring_regex(first, _NUMERIC))
-        looks_so |= given & flags_of(pc.equal(words.at(2), "- -"))
+        looks_so |= given & (
+            flags_of(pc.equal(words.at(2), "- -")) | flags_of(pc.match_substring_regex(first, _WITH_PORT))
+        )
         looks_so &= ~flags_of(pc.match_substring(first, ",")) & ~behind
     return np.where(unnamed, looks_so, flags_of(pc.equal(named, "vhost_combined"))), behind
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
-from tidemark.parse import clf, proxies, w3c, wrappers
+from tidemark.parse import clf, clf_loose, proxies, w3c, wrappers
 from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
 from tidemark.parse.formats import FORMATS
@@ -212,9 +212,11 @@ class _Search:
                 lines = Lines.of(inner.take(index), np.ones(len(rows), bool), self._lines.header.take(index))
                 within = detected(lines, self._named.take(index), self._own, most_wrappers - 1)
                 self._put(rows, within.read, within.numbers)
+        for rows, read, which in self._doubtful:
+            self._put(rows, read.kept(flags_of(pc.is_valid(read.columns["event_time"]))), which)
+        self._read_loosely()
         for doubtful in self._doubtful:
             self._put(*doubtful)
-        self._read_loosely()
 
     @property
     def _of_family(self) -> Flags:
@@ -291,9 +293,9 @@ class _Search:
         between, or fewer words in front."""
         rows = np.flatnonzero(self._open & self._of_family)
         if len(rows):
-            rows = rows[flags_of(pc.match_substring_regex(self._hidden.take(pa.array(rows)), clf.LOOSE_MARK))]
+            rows = rows[flags_of(pc.match_substring_regex(self._hidden.take(pa.array(rows)), clf_loose.MARK))]
         if len(rows):
-            read, kinds = clf.read_loosely(self._lines.take(rows), self._hidden.take(pa.array(rows)))
+            read, kinds = clf_loose.read(self._lines.take(rows), self._hidden.take(pa.array(rows)))
             self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])
 
     def _put_sure(self, rows: np.ndarray, read: Read, which: np.ndarray | int) -> None:

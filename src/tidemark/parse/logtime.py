@@ -35,6 +35,7 @@ _NAMED = (
     rf"^(?:[A-Z][a-z]{{2,8}},? )?(?P<day>\d\d?)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :T]{_CLOCK}(?P<zone>.*)$",
     rf"^(?:[A-Z][a-z]{{2,8}},? )?{_MONTH} +(?P<day>\d\d?),? {_CLOCK} (?:(?P<zone>[A-Z]{{3}}|[+-]\d{{4}}) )?"
     r"(?P<year>\d{4})$",
+    rf"^{_MONTH}/(?P<day>\d\d?)/(?P<year>\d{{4}}):{_CLOCK}(?P<zone>.*)$",
     rf"^{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}}) {_CLOCK}(?P<zone>.*)$",
 )
 

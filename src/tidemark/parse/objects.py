@@ -36,7 +36,7 @@ _BYTES_AT = ("MESSAGE",)
 # In front of a path that is the name of one key, with its dots.
 _FLAT = "="
 _REQUIRED = ("time", "status")
-_REQUEST = ("request", "target")
+_REQUEST = ("request", "target", "route")
 # What an object without these may be is not certain, unless it is marked as one of its format.
 _CLIENT = ("client_ip", "method", "request")
 

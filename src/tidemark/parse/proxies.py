@@ -27,10 +27,11 @@ _PATTERN = (
     rf'(?:"(?P<quoted>-|{_LIST}*)" (?P<first>{_ADDRESS})'
     rf'|"(?:(?P<listed>{_LIST}*?) *, *)?(?P<last>{_LISTED})" (?P<behind>{_HOST})'
     rf"|(?P<chain>{_LIST}+) (?P<second>{_ADDRESS})"
+    rf"|(?P<own>{_ADDRESS}) [(\[](?P<within>-|{_LIST}*)[)\]]"
     rf"|(?P<others>{_LIST}*?) *, *(?P<third>{_ADDRESS}))"
     r"(?P<rest> [^ ]+ [^\[]*\[.*)$"
 )
-_BEGIN = rf'^(?:[^ ,"\[]+ )?(?:"(?:-|{_LISTED} *[," ])|{_LISTED} *,)'
+_BEGIN = rf'^(?:[^ ,"\[]+ )?(?:"(?:-|{_LISTED} *[," ])|{_LISTED} *[,(\[])'
 # Before and after an address: IIS writes blanks as `+`.
 _AROUND = ' \t+\\"'
 # A client can send as long a list as it likes.
@@ -92,7 +93,8 @@ def _entries(lists: pa.Array, most: int) -> Parts:
 
 def without_list(text: pa.Array) -> tuple[Flags, pa.Array, pa.Array]:
     """Which lines begin with a list of addresses, behind a host or not; for these, the lines with the last address in
-    place of the list, and the addresses in front of it. The list may also be in quotes in front of a host."""
+    place of the list, and the addresses in front of it. The list may also be in quotes in front of a host, or in
+    parentheses or brackets behind the address."""
     listed_first = flags_of(pc.match_substring_regex(text, _BEGIN))
     if not listed_first.any():
         none = pa.nulls(0, pa.string())
@@ -100,13 +102,13 @@ def without_list(text: pa.Array) -> tuple[Flags, pa.Array, pa.Array]:
     parts = pc.extract_regex(text.filter(pa.array(listed_first)), _PATTERN)
     there = flags_of(pc.is_valid(parts))
     listed_first[np.flatnonzero(listed_first)[~there]] = False
-    host, quoted, first, listed, last, behind, chain, second, others, third, rest = parts.filter(
+    host, quoted, first, listed, last, behind, chain, second, own, within, others, third, rest = parts.filter(
         pa.array(there)
     ).flatten()
     # Of the alternatives those that were not taken are empty.
-    before = pc.binary_join_element_wise(quoted, listed, chain, others, "")
+    before = pc.binary_join_element_wise(quoted, listed, chain, within, others, "")
     space = where(flags_of(pc.equal(behind, "")), pa.repeat("", len(behind)), " ")
-    lines = pc.binary_join_element_wise(host, behind, space, last, first, second, third, rest, "")
+    lines = pc.binary_join_element_wise(host, behind, space, last, first, second, own, third, rest, "")
     return listed_first, lines, before
 
 

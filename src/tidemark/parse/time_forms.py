@@ -13,7 +13,8 @@ from tidemark.engine.arrays import Flags, flags_of, where
 # Times that need no rewriting.
 _USUAL = (
     r"^\[?(?:\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?[+-]\d\d:?\d\d)?"
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)? ?(?:Z|[+-]\d\d:?\d\d)?|\d{9,19}(?:\.\d+)?)\]?$"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)? ?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|(?:\d{9,10}|\d{13}|\d{16}|\d{19})(?:\.\d+)?)\]?$"
 )
 _CLOCK = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d{1,9})?)?"
@@ -27,6 +28,8 @@ _FORMS = (
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[ T_-]?"
     rf"(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)(?P<fraction>[.,]\d{{1,9}})?(?P<half>){_ZONE}",
     rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{{4}}){_BETWEEN}{_CLOCK}{_ZONE}",
+    # As usual in access logs, but with the number of the month.
+    rf"(?P<day>\d\d)/(?P<month>\d\d)/(?P<year>\d{{4}}):{_CLOCK} (?P<zone>[+-]\d\d\d\d)",
 )
 # Dates whose first two numbers are day and month in an order that only their reader knows.
 _ORDERED = {

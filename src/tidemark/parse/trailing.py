@@ -14,7 +14,11 @@ from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.durations import microseconds
 
 # The fields in question follow nothing, or one of these names.
-_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<value>\d+\.\d+)"?(?: |$)'
+_SECONDS = (
+    r"(?:^| )(?:(?:rt|request_time|req_time|duration|latencySeconds)[=:])?"
+    # A text in quotes with two decimals is nginx's `$gzip_ratio`, and one of ten digits a time.
+    r'(?P<value>\d{1,8}\.\d+s?|"\d{1,8}\.(?:\d|\d{3,})s?")(?: |$)'
+)
 _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
     r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
@@ -39,7 +43,8 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
-    duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
+    seconds = pc.ascii_trim(_matched(tail, _SECONDS), '"s')
+    duration = pc.coalesce(microseconds(seconds, 6), microseconds(whole, 0))
     forwarded = _matched(quoted, _FIRST_QUOTED)
     listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
     listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))

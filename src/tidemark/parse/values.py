@@ -34,12 +34,12 @@ _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
 # A request without a version: a path, an address or *, after which the log may have cut the protocol, or written only
-# its number, as Hypercorn does.
+# its number, as Hypercorn does, a dash or nothing.
 _UNVERSIONED = (
     r"^(?P<method>[A-Z][A-Z_-]{1,31}) (?P<target>\*|(?:/|[a-z][a-z0-9+.-]*://).*?)"
-    r"(?: (?:H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?|(?P<version>1\.[01]|[23])))?$"
+    r"(?: (?:H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?|(?P<version>1\.[01]|[23])|-)?)?$"
 )
-_OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
+_OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?(?: \d{3} (?:\d+|-))?$"
 # More than one blank behind the method.
 _PADDED = "^([A-Z][A-Z_-]{1,31})  +"
 # A number with more digits exceeds every allowed size.

@@ -24,7 +24,7 @@ from tidemark.parse.writing import Template
 # The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first, as
 # `column_name` writes their names.
 _COLUMNS = {
-    "client_ip": ("c-ip", "client-ip", "c-address"),
+    "client_ip": ("c-ip", "client-ip", "c-address", "cs-ip"),
     "remote_user": ("cs-username", "c-username"),
     "date": ("date", "date-local", "date-utc"),
     "clock": ("time", "time-local", "time-utc"),

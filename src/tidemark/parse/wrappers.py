@@ -14,10 +14,10 @@ from tidemark.parse.objects import Objects, is_object, objects_of
 # The key at which an object inside one gets that one's time.
 ENVELOPE_TIME = "_envelope_time"
 # JSON: Docker and Fluent Bit, Vector and Filebeat, journald, Filebeat once it has parsed a line, Google Cloud, the
-# OpenTelemetry Collector, CloudWatch, Splunk.
+# OpenTelemetry Collector, CloudWatch, Splunk, Azure's App Service.
 PATHS = (
     "log", "message", "MESSAGE", "event.original", "textPayload", "body", "Body", "msg", "line", "@message", "_raw",
-    "_source.message",
+    "_source.message", "resultDescription", "properties",
 )  # fmt: skip
 
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
@@ -44,6 +44,10 @@ _PATTERNS = (
     # An object of a JSON array that has one on each line.
     r"^\[ *(?P<line>{.*}) *\]?,?$",
     r"^(?P<line>{.*}) *[\],]+$",
+    # nginx before 1.11.8 does not know the word in front of its template.
+    r"^escape=json(?P<line>{.*})$",
+    # Ambassador's name of Envoy's log.
+    r"^ACCESS (?P<line>\[\d{4}-\d\d-\d\dT.*)$",
 )
 # Loggers, `stern`, `grep -H` and others put words in front of a line of the combined family. The line begins at the
 # last address, or list of addresses, before its time.
@@ -55,25 +59,37 @@ _AFTER_WORDS = (
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
 )
 _BEGIN = (
-    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/"
+    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{|ACCESS \["
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
 )
 # The first column of CSV with quoted words or an object, as viewers of logs export it: its quotes are doubled.
-_CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")*(?: ""|=""/)|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
+_CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")*(?: ""|=""/|\|"")|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
 # Objects that have the line as an object, of at most three levels, at one of these keys: those of Google Cloud,
 # Elasticsearch, Splunk, Fluent Bit and Filebeat. Its time may be in the outer one.
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _FLAT = rf'{{(?:[^{{}}"]|{_TEXT})*}}'
 _DEEPER = rf'{{(?:[^{{}}"]|{_TEXT}|{_FLAT})*}}'
 _NESTED = (
-    r'^{.*?"(?:jsonPayload|_source|event|log_processed|message|log|access|data|fields|attributes)" *: *'
-    rf'(?P<line>{{(?:[^{{}}"]|{_TEXT}|{_DEEPER})*}})'
+    r'^{.*?"(?:jsonPayload|_source|event|log_processed|message|log|access|data|fields|attributes|@?nginx(?:_fields)?)"'
+    rf' *: *(?P<line>{{(?:[^{{}}"]|{_TEXT}|{_DEEPER})*}})'
 )
-_TIMES = ("@timestamp", "timestamp", "time", "date", "ts")
+# Azure's list of a single record.
+_RECORD = r'^{ *"records" *: *\[ *(?P<line>{.*}) *\] *}$'
+_TIMES = ("@timestamp", "timestamp", "time", "date", "ts", ENVELOPE_TIME)
 _OUTSIDE = rf'"(?:{"|".join(_TIMES)})" *: *(?P<time>"[^"\\]*"|\d+(?:\.\d+)?)'
+_CLF_TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4}"
+_BARE_TIME = rf'^(?P<before>[^"\[]* )(?P<time>{_CLF_TIME})(?P<behind> +"[^"]*" \d{{3}} (?:\d|-).*)$'
+_BARE_REQUEST = r'^(?P<before>[^"]*\] )(?P<request>[A-Z]+ [^" ]+ HTTP/\d(?:\.\d)?)(?P<behind> \d{3} .*)$'
+_SLASHED = r'[^\\]" \d{3} (?:\d+|-) \\"'
 # A line in quotes, and one whose quotes are all escaped.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
 _ESCAPED = r"""^(?:[^"\\]|\\[^"])*\\"(?:[^"\\]|\\.)*$"""
+# Time and tag in front of an object, which may have no time: fluentd's output to files and to the screen, CRI, and
+# syslog of RFC 5424.
+_TAGGED = (
+    r"^(?:<\d{1,3}>\d )?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d))[ \t]+"
+    rf"(?:[\w.*-]+:?|(?:stdout|stderr) F|[^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA})[ \t]+(?P<line>{{.*}})$"
+)
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
 _DOCKER_BYTES = 16 * 1024
@@ -82,7 +98,7 @@ _DOCKER_BYTES = 16 * 1024
 def unwrapped(text: pa.Array) -> pa.Array:
     """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, objects and CSV, and behind
     other words; NULL where there is none."""
-    result = pc.coalesce(_columns(text), _strings(text), _nested(text))
+    result = pc.coalesce(_columns(text), _strings(text), _nested(text), _tagged(text), _plain(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring_regex(text, r'\] +"')) & flags_of(pc.is_null(result))
@@ -147,12 +163,32 @@ def _strings(text: pa.Array) -> pa.Array:
 
 def _nested(text: pa.Array) -> pa.Array:
     """The objects within objects, with the time of the outer one; NULL for other lines."""
-    inner = _inside(text, pa.nulls(len(text), pa.string()), (_NESTED,), is_object(text))
+    inner = _inside(text, pa.nulls(len(text), pa.string()), (_RECORD, _NESTED), is_object(text))
     if inner.null_count == len(inner):
         return inner
     outer = where(flags_of(pc.is_valid(inner)), text, None)
     time = pc.struct_field(pc.extract_regex(outer, _OUTSIDE), "time")
     return _with_time(inner, pc.utf8_trim(time, '"'))
+
+
+def _plain(text: pa.Array) -> pa.Array:
+    """Lines of the combined family as they should be: with brackets around the time, which Undertow does not write,
+    with quotes around the request, and without the backslashes that HAProxy's configuration has in a quoted
+    log-format; NULL for other lines."""
+    parts = pc.extract_regex(text, _BARE_TIME)
+    before, time, behind = (pc.struct_field(parts, name) for name in ("before", "time", "behind"))
+    bracketed = pc.binary_join_element_wise(before, "[", time, "]", behind, "")
+    parts = pc.extract_regex(text, _BARE_REQUEST)
+    before, request, behind = (pc.struct_field(parts, name) for name in ("before", "request", "behind"))
+    quoted = pc.binary_join_element_wise(before, '"', request, '"', behind, "")
+    slashed = where(flags_of(pc.match_substring_regex(text, _SLASHED)), text, None)
+    return pc.coalesce(bracketed, quoted, pc.replace_substring_regex(slashed, r'\\(["\d-]|$)', r"\1"))
+
+
+def _tagged(text: pa.Array) -> pa.Array:
+    """The objects behind a time and a tag, with that time; NULL for other lines."""
+    parts = pc.extract_regex(where(flags_of(pc.ends_with(text, "}")), text, None), _TAGGED)
+    return _with_time(pc.struct_field(parts, "line"), pc.struct_field(parts, "time"))
 
 
 def inside(objects: Objects) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.formats import caddy_json
 from tidemark.parse.templates import of_object
@@ -46,7 +46,9 @@ class Console(Format):
 def _objects(lines: Lines) -> Lines:
     """The objects in lines with the time inside, as the other encoder writes it; empty for lines without one."""
     parts = pc.extract_regex(lines.text, _LINE)
-    head = pc.binary_join_element_wise('{"time": "', pc.struct_field(parts, "time"), '", ', "")
+    time = pc.struct_field(parts, "time")
+    quote = where(flags_of(pc.match_substring_regex(time, r"^\d\.\d+e\+\d+$")), pa.repeat("", len(time)), '"')
+    head = pc.binary_join_element_wise('{"time": ', quote, time, quote, ", ", "")
     inside = pc.utf8_slice_codeunits(pc.struct_field(parts, "object"), 1)
     return replace(lines, text=pc.fill_null(pc.binary_join_element_wise(head, inside, ""), ""))
 

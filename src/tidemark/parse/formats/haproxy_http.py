@@ -9,6 +9,14 @@ from tidemark.parse.layout import Layout
 from tidemark.parse.writing import Composed, Texts
 
 _HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
+# Other headers by what they look like: they are captured without their names.
+_AGENT = (
+    r"(?:^|[|{])(?P<value>[^|{}]*(?:Mozilla/\d|Opera/\d|curl/\d|Wget/\d|python-|(?i:bot|spider|crawler))[^|{}]*)"
+    r"(?:[|}]|$)"
+)
+_ONE_ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7})"
+_FORWARDED = rf"(?:^|[|{{])(?P<value>{_ONE_ADDRESS}(?:, ?{_ONE_ADDRESS})*)(?:[|}}]|$)"
+_REFERRER = r"(?:^|[|{])(?P<value>https?://[^|{}]*)(?:[|}]|$)"
 
 
 def captured_host(headers: pa.Array) -> pa.Array:
@@ -18,6 +26,10 @@ def captured_host(headers: pa.Array) -> pa.Array:
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     captured = texts.get("headers", pa.nulls(len(texts["client_ip"]), pa.string()))
+    agent, forwarded, referrer = (
+        pc.struct_field(pc.extract_regex(captured, pattern), "value")
+        for pattern in (_AGENT, _FORWARDED, _REFERRER)
+    )
     return texts | {
         # The port always follows the address, which has no brackets even if it is IPv6.
         "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
@@ -26,6 +38,9 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         # The last time is that of the whole request.
         "duration_ms": pc.struct_field(pc.extract_regex(texts["durations"], r"/\+?(?P<all>\d+)$"), "all"),
         "host": captured_host(captured),
+        "user_agent": agent,
+        "forwarded": forwarded,
+        "referrer": referrer,
     }
 
 
@@ -51,12 +66,17 @@ FORMAT = Layout(
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web shop/web1 10/0/30/69/109 200 512 - - ---- 1/1/1/1/0 0/0"
         ' "GET /docs/?page=2 HTTP/1.1"',
     ),
-    pattern=r"^[0-9A-Fa-f.:]+:\d+ \[\d\d/[A-Z][a-z]{2}/\d{4}:[^\]]*\] [^ ]+ [^ ]+ [0-9+/-]+ ",
+    pattern=r"^(?:[0-9A-Fa-f.:]+|-|unix):\d+ \[\d\d/[A-Z][a-z]{2}/\d{4}:[^\]]*\] [^ ]+ [^ ]+ [0-9+/-]+ ",
     layouts=(
         "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
         ' $_queues {$headers} "$request"$_rest',
         "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
         ' $_queues "$request"$_rest',
+        # With version and cipher of TLS.
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues {$headers} $_version $_cipher "$request"$_rest',
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues $_version $_cipher "$request"$_rest',
         # Syslog has cut the request.
         "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
         ' $_queues {$headers} "$request',

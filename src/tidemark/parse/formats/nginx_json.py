@@ -18,20 +18,22 @@ _NAMES = {
     "client_ip": """
         client_ip client_addr client_address clientip real_ip remote_addr remote_ip remote_address remoteip remoteaddr
         remote_host x_real_ip cf_connecting_ip downstream_remote_address downstream_remote client.ip client.address
-        source.ip source.address network.client.ip network.client_ip http.client_ip identity_source_ip
+        source.ip source.address client.addr network.client.ip network.client_ip http.client_ip identity_source_ip
         identity_sourceIp identity.sourceIp request.remote_ip request.client_ip req.remoteAddress src_ip source_ip
-        client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip proxy.clientIp
+        client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip proxy.clientIp lan_ip
     """,
     "remote_user": "remote_user auth_user user.name username user_name user user_id userid",
     "time": f"""
         time_iso8601 time_local @timestamp timestamp start_time date_time datetime time_utc time_stamp
-        request_time_epoch event_time log_time local_time started_at start_utc msec time ts date when _time start
+        request_time_epoch event_time event_datetime log_time
+        timestamp(ms) local_time started_at start_utc msec time ts date when _time start
         request_time {ENVELOPE_TIME}
     """,
     "outer_time": ENVELOPE_TIME,
     "date": "date",
     "clock": "time",
-    "request": "request request_line http_request first_line req",
+    "request": "request request_line http_request http.request.line first_line user_req req",
+    "route": "route_key",
     "method": """
         request_method http_method http.request.method http.method request.method req.method method verb cs_method
         proxy.method
@@ -50,8 +52,9 @@ _NAMES = {
     """,
     "status": """
         status status_code http_status http_status_code response_status response_code http.response.status_code
-        http.status_code response.status response.status_code res.statusCode response_status_code return_code
-        downstream_status sc_status response code
+        http.status_code http.response.body.status_code http_code
+        response.status response.status_code res.statusCode response_status_code return_code
+        downstream_status sc_status response code proxy.statusCode
     """,
     "bytes": """
         body_bytes_sent bytes_sent body_sent bytes response_size response_body_size resp_body_size response_length
@@ -66,10 +69,12 @@ _NAMES = {
     "user_agent": """
         http_user_agent user_agent.original user_agent useragent request_user_agent http.useragent http.user_agent
         request.headers.user-agent req.headers.user-agent headers.user-agent identity_userAgent identity.userAgent
-        header_user_agent agent browser ua cs_user_agent cs(User-Agent) proxy.userAgent
+        header_user_agent agent browser ua user_ua cs_user_agent cs(User-Agent) proxy.userAgent
+        request.headers.User-Agent headers.User-Agent
     """,
     "host": """
-        http_host vhost virtual_host authority :authority request_host url.domain http.host request.host domain_name
+        proxy.host http_host vhost virtual_host authority :authority request_host url.domain http.host request.host
+        domain_name
         x_host_header request.headers.host req.headers.host headers.host domain server_name servername site_name
         host_header cs_host cs(Host) host hostname
     """,
@@ -85,7 +90,7 @@ _NAMES = {
         duration_us request_time_us response_time_us time_us elapsed_us microseconds duration_micros duration_usec
         time_elapsed time_taken_us request_time_micros reqtime_microsec
     """,
-    "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns",
+    "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns total_ns",
     "duration": "latency_human duration latency elapsed took request_duration",
     "responded": "resp_time response_time responsetime",
     "taken": "time_taken",
@@ -101,6 +106,7 @@ _NAMES = {
     """,
 }
 KEYS = {field: tuple(spellings(names.split())) for field, names in _NAMES.items()}
+_ROUTE = r"^[A-Z]+ /[^{}]*$"
 _CLOCK = r"^\d{1,2}:\d\d:\d\d"
 _NO_TIME = r"^\d{1,6}(?:\.\d+)?$"  # the duration of a request
 
@@ -119,7 +125,12 @@ def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     if (inner := flags_of(pc.is_valid(outer))).any():
         time = where(~(inner & flags_of(pc.match_substring_regex(time, _NO_TIME))), time, outer)
     seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
+    # API Gateway's route is a request, unless it is one of several paths.
+    routed = flags_of(pc.is_null(texts["target"])) & flags_of(
+        pc.match_substring_regex(texts["route"], _ROUTE)
+    )
     return texts | {
+        "request": where(~routed, texts["request"], texts["route"]),
         "time": _time(time, texts["date"], texts["clock"], w3c),
         "user_agent": agent,
         "duration_s": pc.coalesce(
