@@ -77,6 +77,28 @@ def test_a_bot_has_name_kind_and_purpose(user_agent: str, expected: Bot) -> None
     assert bot_of(user_agent) == expected
 
 
+@pytest.mark.parametrize(
+    "user_agent, name",
+    [
+        ("FooBot/1.0 (+https://www.example.org/bot)", "FooBot"),
+        ("Mozilla/5.0 (compatible; foo-spider/v2; +https://www.example.org/)", "foo-spider"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 8_3 like Mac OS X) (compatible; googlebot/2.1)", "googlebot"),
+        ("example crawler/1.0", "crawler"),
+    ],
+)
+def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
+    assert bot_of(user_agent) == Bot(name, OTHER_KIND, None)
+
+
+@pytest.mark.parametrize(
+    "device", ["CUBOT_NOTE_S Build/NRD90M", "CUBOT ECHO", "M bot 60 Build/NRD90M", "BOT 550"]
+)
+def test_a_phone_with_such_a_name_is_none(device: str) -> None:
+    assert (
+        bot_of(f"Mozilla/5.0 (Linux; Android 7.0; {device}) AppleWebKit/537.36 Chrome/142.0 Mobile") is None
+    )
+
+
 def test_people_are_no_bots() -> None:
     assert bot_of("") is None
     assert bot_of(ON_CHROME.format("Trident/7.0")) is None

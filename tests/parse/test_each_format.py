@@ -408,6 +408,12 @@ def test_what_is_no_request_is_not_read(line: str) -> None:
     assert read([line]) == read([docker(line)]) == [None]
 
 
+def test_several_records_in_one_line_are_not_read_as_one() -> None:
+    record = next(each for each in DECLARED if each.name == "azure_json").examples[0]
+    assert read([f'{{"records": [{record}]}}']) == read([record]) != [None]
+    assert read([f'{{"records": [{record}, {record}]}}']) == [None]
+
+
 def nginx(**keys: Any) -> str:
     usual = {"remote_addr": "203.0.113.7", "time_iso8601": "2026-11-21T10:00:00+00:00",
              "request": "GET /docs/?page=2 HTTP/1.1", "status": 200, "body_bytes_sent": 512}  # fmt: skip

@@ -84,11 +84,11 @@ _SLASHED = r'[^\\]" \d{3} (?:\d+|-) \\"'
 # A line in quotes, and one whose quotes are all escaped.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
 _ESCAPED = r"""^(?:[^"\\]|\\[^"])*\\"(?:[^"\\]|\\.)*$"""
-# Time and tag in front of an object, which may have no time: fluentd's output to files and to the screen, CRI, and
-# syslog of RFC 5424.
+# Time and tag in front of an object, which may have no time: fluentd's output to files and to the screen, CRI,
+# `docker logs -t`, and syslog of RFC 5424.
 _TAGGED = (
     r"^(?:<\d{1,3}>\d )?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d))[ \t]+"
-    rf"(?:[\w.*-]+:?|(?:stdout|stderr) F|[^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA})[ \t]+(?P<line>{{.*}})$"
+    rf"(?:(?:[\w.*-]+:?|(?:stdout|stderr) F|[^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA})[ \t]+)?(?P<line>{{.*}})$"
 )
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
