@@ -408,6 +408,11 @@ def test_what_is_no_request_is_not_read(line: str) -> None:
     assert read([line]) == read([docker(line)]) == [None]
 
 
+def test_an_address_behind_the_time_is_not_overlooked() -> None:
+    line = '[21/Nov/2026:10:00:00 +0000] 203.0.113.7 "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"'
+    assert read([line]) == [None]  # `--infer` knows which word is the client
+
+
 def test_several_records_in_one_line_are_not_read_as_one() -> None:
     record = next(each for each in DECLARED if each.name == "azure_json").examples[0]
     assert read([f'{{"records": [{record}]}}']) == read([record]) != [None]

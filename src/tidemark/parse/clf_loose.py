@@ -64,6 +64,9 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     # A list of addresses in brackets is also in other fields.
     before = pc.replace_substring_regex(before, r" - \[[^\]]*\]", "")
     client = pc.extract_regex(before, _CLIENT)
+    # Where no address is in front, one of the words behind the time may be the client's.
+    addressed = flags_of(pc.is_valid(client))
+    sound &= addressed | flags_of(pc.equal(texts["among"], ""))
     hosted = [pc.extract_regex(texts["request"], pattern) for pattern in (_HOST_FIRST, _HOST_BEHIND)]
     other = pc.extract_regex(texts["request"], _OTHER_FIRST)
     requests = (pc.struct_field(each, "request") for each in (*hosted, other))
