@@ -93,7 +93,7 @@ def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
 @pytest.mark.parametrize(
     "device", ["CUBOT_NOTE_S Build/NRD90M", "CUBOT ECHO", "M bot 60 Build/NRD90M", "BOT 550"]
 )
-def test_a_phone_with_such_a_name_is_none(device: str) -> None:
+def test_a_phone_whose_name_has_bot_in_it_is_no_bot(device: str) -> None:
     assert (
         bot_of(f"Mozilla/5.0 (Linux; Android 7.0; {device}) AppleWebKit/537.36 Chrome/142.0 Mobile") is None
     )

@@ -429,6 +429,7 @@ def nginx(**keys: Any) -> str:
     "line, differs",
     [
         (nginx(), {}),
+        (nginx(routeKey="GET /other"), {}),
         (nginx(status="404"), {"status": 404}),
         (nginx(status=404.0), {"status": 404}),
         (nginx(body_bytes_sent="-"), {"bytes": 0}),

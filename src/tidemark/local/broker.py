@@ -129,7 +129,7 @@ def stop(settings: Settings) -> bool:
 
 def status(settings: Settings) -> Broker | None:
     """The home's broker if one of its processes runs, whether it answers or not; else None."""
-    records = [read_record(_record_file(settings, number)) for number in _numbers(settings)]
+    records = _records(settings).values()
     pids = tuple(record["pid"] for record in records if is_live(record))
     if not pids:
         return None
@@ -144,14 +144,19 @@ def bootstrap_servers(settings: Settings) -> str:
     """
     if settings.kafka.bootstrap_servers:
         return settings.kafka.bootstrap_servers
-    records = {number: read_record(_record_file(settings, number)) for number in _numbers(settings)}
+    records = _records(settings)
     runs = any(map(is_live, records.values()))
     ports = [
         (not runs and _wanted(settings, number)) or record.get("port") for number, record in records.items()
     ]
-    if not all(ports):
+    if not (runs or all(ports)):
         raise PlatformError("the broker has not been started yet", "Start it: tidemark broker start.")
-    return ",".join(f"127.0.0.1:{port}" for port in ports)
+    return ",".join(f"127.0.0.1:{port}" for port in ports if port)
+
+
+def _records(settings: Settings) -> dict[int, dict[str, Any]]:
+    """The records of all nodes, running or not, by number."""
+    return {number: read_record(_record_file(settings, number)) for number in _numbers(settings)}
 
 
 def located(settings: Settings) -> Settings:

@@ -30,9 +30,9 @@ def prepare_home(settings: Settings) -> None:
     """Creates the home's directories, for their owner only, and records the version that writes there. Raises
     PlatformError if the home cannot be written or has an unusable name, or as `require_version`."""
     _require_usable_name(settings.home.resolve())
+    record = require_version(settings)
     try:
         _protect(settings)
-        record = require_version(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
             directory.mkdir(exist_ok=True)
             if not os.access(directory, os.W_OK | os.X_OK):

@@ -89,7 +89,7 @@ def start(settings: Settings, options: Mapping[str, str], jars: Sequence[Path]) 
         str(require_java()),
         "-cp",
         os.pathsep.join(_class_path(jars)),
-        *_own_java_options(settings, options),
+        *_driver_options(settings, options),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in opened),
         *_OPTIONS,
         "org.apache.spark.deploy.SparkSubmit",
@@ -134,7 +134,7 @@ def start(settings: Settings, options: Mapping[str, str], jars: Sequence[Path]) 
     return gateway
 
 
-def _own_java_options(settings: Settings, options: Mapping[str, str]) -> list[str]:
+def _driver_options(settings: Settings, options: Mapping[str, str]) -> list[str]:
     """Options of the driver's JVM, with those of the user."""
     own = f"{settings.spark.driver_java_options} {options.get('spark.driver.extraJavaOptions', '')}"
     return [

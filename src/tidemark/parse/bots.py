@@ -27,7 +27,7 @@ FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
-# Who names himself so, with a version: `FooBot/1.0`, `foo-spider/2`. It counts where no list has a name.
+# An agent that calls itself a bot, with its version: `FooBot/1.0`, `foo-spider/2`. Names of the lists go before.
 _SELF_DECLARED = re.compile(r"[\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)/v?\d")
 # A pattern without any sign that has a meaning, but escaped ones.
 _PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")

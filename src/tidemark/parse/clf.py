@@ -49,9 +49,10 @@ _IPV6 = r"::|(?:[^:]*:){7}|^-$"
 _NUMBERED = r"^\d+:\d+\."
 # Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
-NAME = r"(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?"
+_NAME_ALONE = r"(?:[\w-]+\.)+[A-Za-z][\w-]*"
+NAME = rf"{_NAME_ALONE}(?::\d+)?"
 DOMAIN = f"^{NAME}$"
-_WITH_PORT = r"^(?:[\w-]+\.)+[A-Za-z][\w-]*:\d+$"
+_WITH_PORT = rf"^{_NAME_ALONE}:\d+$"
 # Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
 _NO_HOST = r'[] "=<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$'
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
@@ -202,6 +203,7 @@ def doubtful(read: Read) -> Flags:
     if len(rows):  # nor is it an address behind a number
         result[rows] |= flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _NUMBERED))
     result |= flags_of(pc.is_null(read.columns["event_time"])) | ~flags_of(read.columns["status_ok"])
+    # OVHcloud's CDN writes the status within the quotes of the request: neither is found where they usually are.
     result |= flags_of(pc.and_(pc.is_null(read.columns["status"]), pc.is_null(read.columns["method"])))
     return result | _is_no_host(read.columns["host"])
 

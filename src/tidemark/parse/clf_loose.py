@@ -13,9 +13,9 @@ from tidemark.parse.clf import DOMAIN, KINDS, NAME
 from tidemark.parse.text import Lines
 from tidemark.parse.values import Read, columns_of, present
 
-# What may be between the time and the request: numbers, a dash, words in brackets, and the host, as APISIX writes it.
-_AMONG = rf"(?:(?:[\d./:-]+|{NAME}|\(?{NAME}\)?|\[[\w. ]+\]) +){{0,3}}"
-# What such lines have between their time and their request: any number of blanks, and these.
+# Some servers write numbers, a dash, words in brackets or the host (APISIX) between the time and the request.
+_AMONG = rf"(?:(?:[\d./:-]+|\(?{NAME}\)?|\[[\w. ]+\]) +){{0,3}}"
+# The time, and all text up to the request. Each line of this reader has it once.
 MARK = rf'\[\d[^\]]*\] +{_AMONG}"'
 # The fields. The status behind the request marks its end.
 _HEAD = (
@@ -61,20 +61,18 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     sound = flags_of(pc.is_valid(texts["time"]))
     # Apache writes an empty name of a user in quotes.
     before = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts.pop("before")), ' ""$', " -")
-    # A list of addresses in brackets is also in other fields.
+    # Ingress controllers write the addresses of proxies again, in brackets.
     before = pc.replace_substring_regex(before, r" - \[[^\]]*\]", "")
     client = pc.extract_regex(before, _CLIENT)
-    # Where no address is in front, one of the words behind the time may be the client's.
-    addressed = flags_of(pc.is_valid(client))
-    sound &= addressed | flags_of(pc.equal(texts["among"], ""))
+    # Without an address in front, that of the client may be among the words behind the time: such a line is not read.
+    sound &= flags_of(pc.is_valid(client)) | flags_of(pc.equal(texts["among"], ""))
     hosted = [pc.extract_regex(texts["request"], pattern) for pattern in (_HOST_FIRST, _HOST_BEHIND)]
-    other = pc.extract_regex(texts["request"], _OTHER_FIRST)
-    requests = (pc.struct_field(each, "request") for each in (*hosted, other))
-    texts["request"] = pc.coalesce(*requests, texts["request"])
+    requests = (*hosted, pc.extract_regex(texts["request"], _OTHER_FIRST))
+    texts["request"] = pc.coalesce(*(pc.struct_field(each, "request") for each in requests), texts["request"])
     first = pc.replace_substring_regex(before, "[ ].*$", "")
     texts |= _with_bare_referrer(texts)
     among = texts.pop("among")
-    # Of numbers in front of the request only those with decimals are sure to be a duration.
+    # A number in front of the request is a duration if it has decimals. A whole one may be the number of a process.
     seconds = pc.struct_field(pc.extract_regex(among, r"(?:^|[ \[])(?P<seconds>\d+\.\d+)[ \]]"), "seconds")
     tail = pc.binary_join_element_wise(
         pc.fill_null(pc.binary_join_element_wise(" ", seconds, ""), ""),

@@ -212,6 +212,7 @@ class _Search:
                 lines = Lines.of(inner.take(index), np.ones(len(rows), bool), self._lines.header.take(index))
                 within = detected(lines, self._named.take(index), self._own, most_wrappers - 1)
                 self._put(rows, within.read, within.numbers)
+        # A line that was read without its time may have it elsewhere.
         for rows, read, which in self._doubtful:
             self._put(rows, read.kept(flags_of(pc.is_valid(read.columns["event_time"]))), which)
         self._read_loosely()

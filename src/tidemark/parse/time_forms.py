@@ -28,7 +28,7 @@ _FORMS = (
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[ T_-]?"
     rf"(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)(?P<fraction>[.,]\d{{1,9}})?(?P<half>){_ZONE}",
     rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{{4}}){_BETWEEN}{_CLOCK}{_ZONE}",
-    # As usual in access logs, but with the number of the month.
+    # The usual time of access logs with a number for the month.
     rf"(?P<day>\d\d)/(?P<month>\d\d)/(?P<year>\d{{4}}):{_CLOCK} (?P<zone>[+-]\d\d\d\d)",
 )
 # Dates whose first two numbers are day and month in an order that only their reader knows.

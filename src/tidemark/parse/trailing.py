@@ -28,10 +28,12 @@ _FIRST_QUOTED = r'^ (?:[\w.-]+[=:])?"(?P<value>[^"]*)"'
 _ADDRESSES = r"^(?:unknown|[0-9A-Fa-f:., \[\]\\])*$"
 _RFC_7239 = "^(?i:for|by|host|proto)="
 # The same elsewhere. The addresses of upstreams have a port, and those of the server are mostly private.
-_ONE = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
+ONE_ADDRESS = (
+    r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4})"
+)
 _ELSEWHERE = (
-    rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{_ONE}(?:, ?{_ONE})*)"(?: |$)',
-    rf'^[^"]*? (?P<value>{_ONE}(?:, ?{_ONE})*)(?: |$)',
+    rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{ONE_ADDRESS}(?:, ?{ONE_ADDRESS})*)"(?: |$)',
+    rf'^[^"]*? (?P<value>{ONE_ADDRESS}(?:, ?{ONE_ADDRESS})*)(?: |$)',
 )
 PRIVATE = r"^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])"
 

@@ -21,26 +21,28 @@ PATHS = (
 )  # fmt: skip
 
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
+# With the name `time`, it is that of an object behind it that has none.
+_TIME = rf"(?P<time>{_ISO}|\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{{4}})"
 # As of syslog, also with an ISO time, and as `journalctl` writes it in its other forms.
 _WHEN = (
-    rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO}|\d{{10}}\.\d+"
+    rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|{_TIME}|\d{{10}}\.\d+"
     r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z0-9:+-]+)"
 )
 _TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
 _SERVICE = r"[A-Za-z0-9][A-Za-z0-9_.@|-]*"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-# Syslog as of RFC 3164 (also as files have it), of RFC 5424, and without a tag in front of JSON; CRI; journald's
-# export; `docker compose logs`, `docker service logs` and `pm2 logs`; `kubectl logs --prefix`; a time alone, as of
-# `docker logs -t`.
+# Syslog as of RFC 3164 (also as files have it), of RFC 5424, and without a tag in front of JSON, or with one word, as
+# fluentd writes its tag; CRI; journald's export; `docker compose logs`, `docker service logs` and `pm2 logs`;
+# `kubectl logs --prefix`; a time alone, as of `docker logs -t`.
 _PATTERNS = (
     rf"^(?:<\d{{1,3}}>)?{_WHEN} (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
-    rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
-    rf"^{_ISO} [^ ]+ +(?P<line>{{.*}})$",
-    rf"^{_ISO} (?:stdout|stderr) F (?P<line>.*)$",
+    rf"^<\d{{1,3}}>\d (?:{_TIME}|[^ ]+) [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
+    rf"^{_TIME}[ \t]+[^ \t]+[ \t]+(?P<line>{{.*}})$",
+    rf"^{_TIME} (?:stdout|stderr) F (?P<line>.*)$",
     r"^MESSAGE=(?P<line>.*)$",
     rf"^{_SERVICE} +\| (?P<line>.*)$",
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
-    rf"^{_ISO} (?P<line>.*)$",
+    rf"^{_TIME} (?P<line>.*)$",
     # An object of a JSON array that has one on each line.
     r"^\[ *(?P<line>{.*}) *\]?,?$",
     r"^(?P<line>{.*}) *[\],]+$",
@@ -59,7 +61,7 @@ _AFTER_WORDS = (
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
 )
 _BEGIN = (
-    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\dT|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{|ACCESS \["
+    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\d[T ]|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{|ACCESS \["
     rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
 )
 # The first column of CSV with quoted words or an object, as viewers of logs export it: its quotes are doubled.
@@ -84,12 +86,6 @@ _SLASHED = r'[^\\]" \d{3} (?:\d+|-) \\"'
 # A line in quotes, and one whose quotes are all escaped.
 _QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
 _ESCAPED = r"""^(?:[^"\\]|\\[^"])*\\"(?:[^"\\]|\\.)*$"""
-# Time and tag in front of an object, which may have no time: fluentd's output to files and to the screen, CRI,
-# `docker logs -t`, and syslog of RFC 5424.
-_TAGGED = (
-    r"^(?:<\d{1,3}>\d )?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d))[ \t]+"
-    rf"(?:(?:[\w.*-]+:?|(?:stdout|stderr) F|[^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA})[ \t]+)?(?P<line>{{.*}})$"
-)
 # A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
 _CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
 _DOCKER_BYTES = 16 * 1024
@@ -98,7 +94,7 @@ _DOCKER_BYTES = 16 * 1024
 def unwrapped(text: pa.Array) -> pa.Array:
     """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, objects and CSV, and behind
     other words; NULL where there is none."""
-    result = pc.coalesce(_columns(text), _strings(text), _nested(text), _tagged(text), _plain(text))
+    result = pc.coalesce(_columns(text), _strings(text), _nested(text), _plain(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring_regex(text, r'\] +"')) & flags_of(pc.is_null(result))
@@ -106,12 +102,16 @@ def unwrapped(text: pa.Array) -> pa.Array:
 
 
 def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Flags) -> pa.Array:
-    """`result`, and for the flagged texts the line that the first fitting pattern finds in them."""
+    """`result`, and for the flagged texts the line that the first fitting pattern finds in them, with the time that it
+    finds in front of an object."""
     rows = np.flatnonzero(open_)
     for pattern in patterns:
         if not len(rows):
             break
-        inner = pc.struct_field(pc.extract_regex(text.take(pa.array(rows)), pattern), "line")
+        parts = pc.extract_regex(text.take(pa.array(rows)), pattern)
+        inner = pc.struct_field(parts, "line")
+        if parts.type.get_field_index("time") >= 0:
+            inner = _with_time(inner, pc.struct_field(parts, "time"))
         there = flags_of(pc.is_valid(inner))
         mask = np.zeros(len(text), bool)
         mask[rows[there]] = True
@@ -183,12 +183,6 @@ def _plain(text: pa.Array) -> pa.Array:
     quoted = pc.binary_join_element_wise(before, '"', request, '"', behind, "")
     slashed = where(flags_of(pc.match_substring_regex(text, _SLASHED)), text, None)
     return pc.coalesce(bracketed, quoted, pc.replace_substring_regex(slashed, r'\\(["\d-]|$)', r"\1"))
-
-
-def _tagged(text: pa.Array) -> pa.Array:
-    """The objects behind a time and a tag, with that time; NULL for other lines."""
-    parts = pc.extract_regex(where(flags_of(pc.ends_with(text, "}")), text, None), _TAGGED)
-    return _with_time(pc.struct_field(parts, "line"), pc.struct_field(parts, "time"))
 
 
 def inside(objects: Objects) -> pa.Array:

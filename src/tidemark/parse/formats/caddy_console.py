@@ -47,6 +47,7 @@ def _objects(lines: Lines) -> Lines:
     """The objects in lines with the time inside, as the other encoder writes it; empty for lines without one."""
     parts = pc.extract_regex(lines.text, _LINE)
     time = pc.struct_field(parts, "time")
+    # Only numbers of JSON may have an exponent.
     quote = where(flags_of(pc.match_substring_regex(time, r"^\d\.\d+e\+\d+$")), pa.repeat("", len(time)), '"')
     head = pc.binary_join_element_wise('{"time": ', quote, time, quote, ", ", "")
     inside = pc.utf8_slice_codeunits(pc.struct_field(parts, "object"), 1)

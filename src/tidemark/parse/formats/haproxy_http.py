@@ -6,16 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
+from tidemark.parse.trailing import ONE_ADDRESS
 from tidemark.parse.writing import Composed, Texts
 
 _HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
-# Other headers by what they look like: they are captured without their names.
+# HAProxy captures headers without their names, so others are recognised by their values.
 _AGENT = (
     r"(?:^|[|{])(?P<value>[^|{}]*(?:Mozilla/\d|Opera/\d|curl/\d|Wget/\d|python-|(?i:bot|spider|crawler))[^|{}]*)"
     r"(?:[|}]|$)"
 )
-_ONE_ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{0,4}){2,7})"
-_FORWARDED = rf"(?:^|[|{{])(?P<value>{_ONE_ADDRESS}(?:, ?{_ONE_ADDRESS})*)(?:[|}}]|$)"
+_FORWARDED = rf"(?:^|[|{{])(?P<value>{ONE_ADDRESS}(?:, ?{ONE_ADDRESS})*)(?:[|}}]|$)"
 _REFERRER = r"(?:^|[|{])(?P<value>https?://[^|{}]*)(?:[|}]|$)"
 
 
@@ -67,21 +67,19 @@ FORMAT = Layout(
         ' "GET /docs/?page=2 HTTP/1.1"',
     ),
     pattern=r"^(?:[0-9A-Fa-f.:]+|-|unix):\d+ \[\d\d/[A-Z][a-z]{2}/\d{4}:[^\]]*\] [^ ]+ [^ ]+ [0-9+/-]+ ",
-    layouts=(
+    layouts=tuple(
         "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues {$headers} "$request"$_rest',
-        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues "$request"$_rest',
-        # With version and cipher of TLS.
-        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues {$headers} $_version $_cipher "$request"$_rest',
-        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues $_version $_cipher "$request"$_rest',
-        # Syslog has cut the request.
-        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues {$headers} "$request',
-        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues "$request',
+        f" $_queues {request}"
+        for request in (
+            '{$headers} "$request"$_rest',
+            '"$request"$_rest',
+            # With version and cipher of TLS.
+            '{$headers} $_version $_cipher "$request"$_rest',
+            '$_version $_cipher "$request"$_rest',
+            # Syslog has cut the request.
+            '{$headers} "$request',
+            '"$request',
+        )
     ),
     refine=_refined,
     compose={

@@ -125,12 +125,12 @@ def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     if (inner := flags_of(pc.is_valid(outer))).any():
         time = where(~(inner & flags_of(pc.match_substring_regex(time, _NO_TIME))), time, outer)
     seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
-    # API Gateway's route is a request, unless it is one of several paths.
-    routed = flags_of(pc.is_null(texts["target"])) & flags_of(
-        pc.match_substring_regex(texts["route"], _ROUTE)
+    # API Gateway's route is a request, unless it stands for several paths.
+    routed = flags_of(pc.match_substring_regex(texts["route"], _ROUTE)) & flags_of(
+        pc.is_null(texts["target"])
     )
     return texts | {
-        "request": where(~routed, texts["request"], texts["route"]),
+        "request": pc.coalesce(texts["request"], where(routed, texts["route"], None)),
         "time": _time(time, texts["date"], texts["clock"], w3c),
         "user_agent": agent,
         "duration_s": pc.coalesce(
