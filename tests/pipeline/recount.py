@@ -25,8 +25,9 @@ _LINE = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)(?:"|$))?(?: (\d+\.\d{3}))?$'
 )
 _ASSET = (
-    r"\.(css|js|mjs|map|webmanifest|wasm|a?png|jpe?g|gif|svg|ico|cur|webp|avif|heic|jxl|bmp|tiff?|woff2?|ttf|otf|eot"
-    r"|mp4|m4[asv]|mov|webm|og[agv]|vtt|m3u8|mpd|mp3|aac|opus|flac|wav)(;[^/]*)?$"
+    r"\.(css|[mc]?js|map|webmanifest|wasm|a?png|jpe?g|jpe|jfif|gif|svgz?|ico|cur|webp|avif|hei[cf]|jxl|jp2|bmp|tiff?|swf"
+    r"|woff2?|ttf|otf|eot|mp4|m4[asv]|mov|web[ma]|og[agv]|avi|flv|f4v|mpe?g|wm[av]|mkv|3gp|(m2)?ts|vtt|m3u8|mpd|mp3"
+    r"|aac|opus|flac|wav|mid)(;[^/]*)?$"
 )
 _HTTP = r"^[A-Z][A-Z_-]{1,31} [^ \t].* HTTP/\d(\.\d)?$"
 

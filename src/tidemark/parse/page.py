@@ -12,10 +12,11 @@ from tidemark.parse.lists import version_of
 
 # Files that belong to a page.
 ASSETS = (
-    "css", "js", "mjs", "map", "webmanifest", "wasm", "woff", "woff2", "ttf", "otf", "eot",
-    "png", "apng", "jpg", "jpeg", "gif", "svg", "ico", "cur", "webp", "avif", "heic", "jxl", "bmp", "tif", "tiff",
-    "mp4", "m4s", "m4v", "mov", "webm", "ogv", "vtt", "m3u8", "mpd", "mp3", "m4a", "aac", "ogg", "oga", "opus",
-    "flac", "wav",
+    "css", "js", "mjs", "cjs", "map", "webmanifest", "wasm", "woff", "woff2", "ttf", "otf", "eot",
+    "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "svg", "svgz", "ico", "cur", "webp", "avif", "heic", "heif",
+    "jxl", "jp2", "bmp", "tif", "tiff", "swf",
+    "mp4", "m4s", "m4v", "mov", "webm", "ogv", "avi", "flv", "f4v", "mpg", "mpeg", "wmv", "mkv", "3gp", "ts", "m2ts",
+    "vtt", "m3u8", "mpd", "mp3", "m4a", "aac", "ogg", "oga", "opus", "flac", "wav", "weba", "wma", "mid",
 )  # fmt: skip
 # The last part of a path may have parameters, such as `;jsessionid=7`.
 _ASSET = rf"(?i)\.(?:{'|'.join(ASSETS)})(?:;[^/]*)?$"
