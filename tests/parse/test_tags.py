@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags, tagged, tags_of
+from tidemark.parse.text import decoded
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,15 @@ from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags
             Tags("a", "b", "c", "d", "e"),
         ),
         ("utm_source=New+York%20%C3%A9%2B&x=1", Tags("New York é+")),
-        ("utm_source=%E9", Tags("\ufffd")),
+        # Bytes that are no UTF-8 stay distinct (matomo-org/matomo#5885).
+        ("utm_campaign=caf%E9", Tags(utm_campaign=r"caf\xE9")),
+        ("utm_campaign=caf%e8", Tags(utm_campaign=r"caf\xE8")),
+        ("q=%CF%F0%E8%E2%E5%F2", Tags(search_term=r"\xCF\xF0\xE8\xE2\xE5\xF2")),
+        ("q=%EF%EE%EA%F3%EF%E8", Tags(search_term=r"\xEF\xEE\xEA\xF3\xEF\xE8")),
+        ("q=é+%C3%A9+%ED%A0%80+%zz%", Tags(search_term=r"é é \xED\xA0\x80 %zz%")),
+        ("utm_source=%20&utm_medium=social%20", Tags(" ", "social ")),
+        ("q=+", NO_TAGS),
+        ("q=%20&q=+a&s=b", Tags(search_term=" a")),
         ("utm%5Fsource=a", Tags("a")),
         ("utm_source=a&utm_source=b", Tags("a")),
         ("utm_source=&utm_source=b&utm_medium=c", Tags(None, "c")),
@@ -75,13 +84,15 @@ _VALUES = st.text("ab+%20=é", max_size=5)
 @given(st.lists(st.tuples(_NAMES, _VALUES), max_size=5))
 def test_tags_equal_those_of_the_standard_library(parameters: list[tuple[str, str]]) -> None:
     query = "&".join(f"{name}={value}" for name, value in parameters)
-    result = parse_qsl(query, keep_blank_values=True)
+    parsed = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
+    result = [(name, decoded(value.encode("utf-8", "surrogateescape"))) for name, value in parsed]
     first = dict(reversed(result))
     filled = {name: value for name, value in reversed(result) if value}
+    searched = {name: value for name, value in reversed(result) if value.strip()}
     expected = Tags(
         *(first.get(name) or None for name in UTM),
         next((name for name in CLICK_IDS if name in filled), None),
-        next((filled[name] for name in SEARCH_PARAMETERS if name in filled), None),
+        next((searched[name] for name in SEARCH_PARAMETERS if name in searched), None),
     )
     assert tags_of(query) == expected
     assert expected == NO_TAGS or tagged(pa.array([query, None])).to_pylist() == [query, None]

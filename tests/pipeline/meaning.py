@@ -114,14 +114,19 @@ class Origin(NamedTuple):
 def parameters(query: str) -> Iterator[tuple[str, str]]:
     for part in re.split("[&;#]", query.replace("&amp;", "&")):
         name, _, value = part.partition("=")
-        yield unquote_plus(name), unquote_plus(value)
+        yield _unquoted(name), _unquoted(value)
+
+
+def _unquoted(text: str) -> str:
+    text = unquote_plus(text, errors="surrogateescape")
+    return re.sub("[\udc80-\udcff]", lambda byte: f"\\x{ord(byte[0]) & 0xFF:02X}", text)
 
 
 def search_term(query: str) -> str | None:
     result = list(parameters(query))
     for wanted in SEARCH_PARAMETERS:
         for name, value in result:
-            if name == wanted and value:
+            if name == wanted and value.strip():
                 return value[:MOST]
     return None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.remembered import remembered
+from tidemark.parse.text import decoded
 
 MOST_CHARACTERS = 200
 
@@ -49,7 +50,7 @@ def tagged(query: pa.Array) -> pa.Array:
 @remembered(100_000)
 def tags_of(query: str) -> Tags:
     """The tags of a query, whose parameters are separated by `&`, `;` or `&amp;`. Of a repeated `utm_` parameter the
-    first occurrence counts, even if it is empty."""
+    first occurrence counts, even if it is empty. A search term of blanks alone is none."""
     first: dict[str, str] = {}
     filled: dict[str, str] = {}
     for parameter in _SEPARATOR.split(query):
@@ -59,10 +60,8 @@ def tags_of(query: str) -> Tags:
         if name in _KNOWN:
             value = _decoded(value)[:MOST_CHARACTERS]
             first.setdefault(name, value)
-            if value:
+            if value and not (name in SEARCH_PARAMETERS and value.isspace()):
                 filled.setdefault(name, value)
-    if not filled:
-        return NO_TAGS
     return Tags(
         **{name: first.get(name) or None for name in UTM},
         click_id=next((name for name in CLICK_IDS if name in filled), None),
@@ -71,4 +70,7 @@ def tags_of(query: str) -> Tags:
 
 
 def _decoded(text: str) -> str:
-    return unquote_plus(text) if "%" in text or "+" in text else text
+    if "%" not in text and "+" not in text:
+        return text
+    # As in raw lines, bytes that are no UTF-8 stay distinct.
+    return decoded(unquote_to_bytes(text.replace("+", " ")))
