@@ -99,12 +99,12 @@ TABLE = Table(
             "Bucket of the time: 0 below 1 µs, else ceil(ln d / ln γ), γ = (1+α)/(1-α), α = 0.01; NULL without time.",
         ),
         Column("referrer", "string", "Referring address; NULL if none was sent."),
-        Column("referrer_host", "string", "Its host without www."),
+        Column("referrer_host", "string", "Its host without www., or the package of an app; NULL if it has none."),
         Column("channel", "string", f"Marketing channel: {', '.join(CHANNELS[:-1])} or {CHANNELS[-1]}."),
         Column(
             "source", "string",
-            "utm_source, else the platform of the click id, else the listed name of the referring host, else that "
-            "host; lower case, empty for a direct visit.",
+            "utm_source without blanks around it, else the platform of the click id, else the listed name of the "
+            "referring host, else that host; lower case, empty for a visit without any of them.",
         ),
         Column("utm_source", "string", "Campaign tag of the query, decoded, at most 200 characters; NULL if none."),
         Column("utm_medium", "string", "Likewise."),
@@ -114,7 +114,7 @@ TABLE = Table(
         Column("click_id", "string", f"Name of the query's click id: {', '.join(CLICK_IDS)}; NULL if none."),
         Column(
             "search_term", "string",
-            f"Term of a site search: the first of the query's {', '.join(SEARCH_PARAMETERS)} that is not empty; "
+            f"Term of a site search: the first of the query's {', '.join(SEARCH_PARAMETERS)} that is not blank; "
             "decoded, at most 200 characters.",
         ),
         Column("user_agent", "string", "User agent; NULL if none was sent."),

@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from tidemark.parse.lists import rows
-from tidemark.parse.sources import Source, category_of_name, comparable, host_of, source_of_host, version
+from tidemark.parse.sources import (
+    Source,
+    category_of_name,
+    comparable,
+    host_of,
+    is_ad_name,
+    source_of_host,
+    version,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,38 @@ from tidemark.parse.sources import Source, category_of_name, comparable, host_of
         ("mail.google.com", Source("gmail", "mail")),
         ("gemini.google.com", Source("gemini", "ai")),
         ("docs.google.com", Source("google", "")),
+        ("mail.google.de", Source("gmail", "mail")),
+        ("mail.google.com.br", Source("gmail", "mail")),
+        ("accounts.google.co.uk", Source("google", "")),
+        ("docs.google.fr", Source("google", "")),
+        ("groups.google.de", Source("google groups", "social")),
+        ("shopping.google.co.uk", Source("google shopping", "shopping")),
+        ("myaccount.google.com", Source("google", "")),
+        ("tagassistant.google.com", Source("google", "")),
+        ("colab.research.google.com", Source("google", "")),
+        ("google.cat", Source("google", "search")),
+        ("news.google.cat", Source("google news", "search")),
+        ("login.live.com", Source("microsoft", "")),
+        ("oauth.yandex.ru", Source("yandex", "")),
+        ("oauth.yandex.com", Source("yandex", "")),
+        ("disk.yandex.ru", Source("yandex", "")),
+        ("translate.yandex.com", Source("yandex", "")),
+        ("fanyi.baidu.com", Source("baidu", "")),
+        ("help.kagi.com", Source("kagi", "")),
+        ("kagi.com", Source("kagi", "search")),
+        ("copilot.com", Source("copilot", "ai")),
+        ("m365copilot.com", Source("copilot", "ai")),
+        ("openai.com", Source("chatgpt", "ai")),
+        ("anthropic.com", Source("claude", "ai")),
+        ("x.ai", Source("grok", "ai")),
+        ("webmail.optuszoo.com.au", Source("optus webmail", "mail")),
+        ("mail.arcor.de", Source("arcor mail", "mail")),
+        ("mail.fastweb.it", Source("fastweb mail", "mail")),
+        ("charter.net", Source("charter", "search")),
+        ("mailbusiness.ionos.de", Source("ionos mail", "mail")),
+        ("3c-bap.web.de", Source("web.de mail", "mail")),
+        ("steamcommunity.com", Source("steam", "social")),
+        ("hckrnews.com", Source("hacker news", "social")),
         ("google.evil.com", Source("google.evil.com", "")),
         ("google.evil.co.uk", Source("google.evil.co.uk", "")),
         ("mail.google.com.evil.example", Source("mail.google.com.evil.example", "")),
@@ -88,6 +128,36 @@ def test_a_tag_names_a_source_or_its_host(name: str, category: str) -> None:
         ("android-app://com.slack", "com.slack"),
         ("http://[2001:db8::1]/", "2001:db8::1"),
         ("http://[::1/", None),
+        ("//www.example.com/a", "example.com"),
+        ("HTTPS://example.com?q=x", "example.com"),
+        # Without a scheme, or with half of one.
+        ("www.google.com", "google.com"),
+        ("google.com/search?q=x", "google.com"),
+        ("shop.example:8080/x#y", "shop.example"),
+        ("example.com.", "example.com"),
+        ("http:/www.example.com/a", "example.com"),
+        ("пример.рф/a", "пример.рф"),
+        ("com.slack", "com.slack"),
+        ("1.2.3", None),
+        ("192.0.2.1", None),
+        ("Mozilla/5.0", None),
+        ("info@example.com", None),
+        ("localhost", None),
+        # No addresses of sites or apps.
+        ("chrome-extension://efaidnbmnnnibpcajpcglclefindmkaj/", None),
+        ("moz-extension://2f5b1a7c/", None),
+        ("file://server/page.html", None),
+        ("tg://resolve?domain=x", None),
+        ("ios-app://544007664/", None),
+        ("https://www.google.com, https://example.org", None),
+        ("https://www.google.com%00/", None),
+        ("https://exa mple.com/", None),
+        ("http://https://www.google.com/", None),
+        ("https://./", None),
+        # International names, as they are written.
+        ("https://m%C3%BCnchen.example/", "m%c3%bcnchen.example"),
+        (r"https://m\xC3\xBCnchen.example/", r"m\xc3\xbcnchen.example"),
+        ("https://हिन्दी.example/", "हिन्दी.example"),
         ("not a url", None),
         ("", None),
     ],
@@ -108,7 +178,10 @@ def test_host_of_a_referrer(referrer: str, host: str | None) -> None:
         ("com.snapchat.android", "social"), ("com.tencent.mm", "social"), ("com.google.android.youtube", "video"),
         ("com.openai.chatgpt", "ai"), ("com.anthropic.claude", "ai"), ("ai.perplexity.app.android", "ai"),
         ("com.google.android.apps.bard", "ai"), ("com.microsoft.copilot", "ai"), ("com.ebay.mobile", "shopping"),
-        ("com.example.reader", ""),
+        ("me.proton.android.mail", "mail"), ("com.google.android.apps.inbox", "mail"), ("com.lge.email", "mail"),
+        ("com.laurencedawson.reddit_sync.pro", "social"), ("io.github.hidroh.materialistic", "social"),
+        ("org.telegram.messenger.beta", "social"), ("com.ss.android.ugc.aweme", "social"),
+        ("com.google.android.apps.genie.geniewidget", "search"), ("com.example.reader", ""),
     ],
 )  # fmt: skip
 def test_apps_are_sources(package: str, category: str) -> None:
@@ -134,6 +207,7 @@ def test_apps_are_sources(package: str, category: str) -> None:
         ("my_shop.example", "my_shop.example"),
         ("ü_\u2028.example", "ü_\u2028.example"),
         ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:DB8:0:0::1]", "2001:db8::1"),
         ("%zz", "%zz"),
     ],
 )
@@ -145,6 +219,13 @@ def test_of_a_host_with_very_many_labels_the_last_ones_decide() -> None:
     for name in ("www.google.co.uk", "mail.yahoo.co.jp", "x.example"):
         host = "a." * 1_000 + name
         assert source_of_host(host) == (source_of_host(name) if name != "x.example" else Source(host, ""))
+
+
+def test_only_names_of_advertisements_are_ad_names() -> None:
+    for name in ("adwords", "google_ads", "bingads", "fb-ads", "facebookads", "facebook_ad", "yt-ads"):
+        assert is_ad_name(name)
+    for name in ("threads", "goodreads", "com.goodreads", "facebook", "amazonads", "partner-ads", "ads", ""):
+        assert not is_ad_name(name)
 
 
 def test_the_list_has_a_version() -> None:

@@ -144,7 +144,8 @@ def origin(referrer: str, query: str, own: Collection[str] = ()) -> Origin:
         (each for each in CLICK_IDS if any(key == each[0] and value for key, value in result)), None
     )
     host = host_of(referrer)
-    utm_source, medium, campaign = ((each or "").lower() for each in tags[:3])
+    utm_source, medium = ((each or "").strip().lower() for each in tags[:2])
+    campaign = (tags[2] or "").lower()
     source, category = host, _listed(host)[1]
     if host and _listed(host)[0]:
         source = _listed(host)[0]
@@ -159,11 +160,16 @@ def origin(referrer: str, query: str, own: Collection[str] = ()) -> Origin:
         campaign,
         clicked[1] if clicked else "",
         host in {_bare(each) for each in own},
+        # Names of advertisements, as people write them.
+        utm_source == "adwords"
+        or (utm_source in _lists()[1] and re.search("[^e]ads?$", utm_source) is not None),
     )
     return Origin(channel, source, *tags, clicked[0] if clicked else None)
 
 
-def _channel(source: str, category: str, medium: str, campaign: str, clicked: str, internal: bool) -> str:
+def _channel(
+    source: str, category: str, medium: str, campaign: str, clicked: str, internal: bool, bought: bool
+) -> str:
     paid = re.match(r"^(.*cp.*|ppc|retargeting|paid.*)$", medium) is not None
     shopping = (
         category == "shopping" or re.match(r"^(.*(([^a-df-z]|^)shop|shopping).*)$", campaign) is not None
@@ -173,9 +179,9 @@ def _channel(source: str, category: str, medium: str, campaign: str, clicked: st
     rules = (
         ("cross-network", "cross-network" in campaign),
         ("paid shopping", shopping and paid),
-        ("paid search", (category == "search" and paid) or clicked == "search"),
-        ("paid social", (category == "social" and paid) or clicked == "social"),
-        ("paid video", category == "video" and paid),
+        ("paid search", (category == "search" and (paid or bought)) or clicked == "search"),
+        ("paid social", (category == "social" and (paid or bought)) or clicked == "social"),
+        ("paid video", category == "video" and (paid or bought)),
         ("display", medium in ("display", "banner", "expandable", "interstitial", "cpm")),
         ("paid other", paid),
         ("organic shopping", shopping),
@@ -192,16 +198,22 @@ def _channel(source: str, category: str, medium: str, campaign: str, clicked: st
             medium.endswith("push") or "mobile" in medium or "notification" in medium or source == "firebase",
         ),
         ("internal", internal),
-        ("referral", bool(source) or medium in ("referral", "app", "link")),
+        ("referral", source not in ("", "(direct)") or medium in ("referral", "app", "link")),
     )
     return next((name for name, holds in rules if holds), "direct")
 
 
 def host_of(referrer: str) -> str:
+    # A name is a host without a scheme, too, and behind a single slash.
+    if re.match(r"(https?:/)?([a-z0-9-]+\.)+[a-z][a-z0-9-]+\.?(:\d+)?([/?#]|$)", referrer.lower()):
+        referrer = "//" + re.sub("^https?:/", "", referrer.lower())
+    if not re.match(r"(https?:|android-app:)?//(?!https?:)", referrer.lower()):
+        return ""
     try:
-        return _bare(urlsplit(referrer).hostname or "")
+        host = _bare(urlsplit(referrer).hostname or "")
     except ValueError:
         return ""
+    return "" if re.search(r"[\s,%]", host) else host
 
 
 def _bare(host: str) -> str:

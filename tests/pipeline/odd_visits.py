@@ -11,18 +11,21 @@ _HOSTS = (
     "www.youtube.com", "vimeo.com", "www.amazon.de", "amazon.co.uk", "etsy.com", "search.yahoo.co.jp", "mail.yahoo.com",
     "de.search.yahoo.com", "yandex.com.tr", "cn.bing.com", "outlook.live.com", "a.b.c.example.org", "203.0.113.9",
     "[2001:db8::1]", "localhost", "xn--bcher-kva.example", "com.google.android.gm", "google", "co.uk", "facebook.com.",
-    "www.www.example", "claude.ai",
+    "www.www.example", "claude.ai", "mail.google.de", "accounts.google.co.uk", "login.live.com", "www.google.cat",
+    "exa,mple.com", "1.2",
 )  # fmt: skip
-_SCHEMES = ("https://", "http://", "HTTP://", "android-app://", "//", "")
+_SCHEMES = (
+    "https://", "http://", "HTTP://", "android-app://", "//", "", "http:/", "chrome-extension://", "http://https://",
+)  # fmt: skip
 _PATHS = ("", "/", "/a/b?c=d", "?q=1", "#x", "/%20x")
 _TAGS = {
     "utm_source": ("google", "Google", "chatgpt.com", "facebook", "newsletter", "mailchimp", "e-mail", "sms",
                    "firebase", "youtube", "amazon", "www.google.com", "", "%20", "caf%C3%A9", "a+b", "x" * 300,
-                   "google.evil.com"),
+                   "google.evil.com", "facebook%20", "bingads", "fb-ads", "threads", "(direct)", "caf%E9"),
     "utm_medium": ("cpc", "CPC", "ppc", "retargeting", "paid_social", "cpm", "display", "banner", "expandable",
                    "interstitial", "newsletter", "E-Mail", "e%20mail", "affiliate", "audio", "sms", "webpush", "mobile",
                    "notification", "social", "social+media", "Social%20Network", "video", "organic", "referral", "app",
-                   ""),
+                   "", "social%20", "+cpc", "(none)"),
     "utm_campaign": ("brand", "cross-network", "Cross-Network-1", "shopping", "shop", "myshop", "bishop", "e-shop",
                      "Winter+Shop", "photoshop", "", "x" * 250, "%D0%B0"),
 }  # fmt: skip
@@ -31,8 +34,8 @@ _OTHERS = (
     "fbclid", "q", "s", "query", "search", "keyword", "term", "UTM_SOURCE", "utm_sourcex", "xq", "page",
 )  # fmt: skip
 _VALUES = (
-    "1", "", "kettle", "Kettle+Lid", "a%26b", "%zz", "%", "%C3", "x" * 250, "%00", "+", "a=b", "é", "a;b",
-    "%F0%9F%98%80" * 30,
+    "1", "", "kettle", "Kettle+Lid", "a%26b", "%zz", "%", "%C3", "%CF%F0", "+%20", "x" * 250, "%00", "+", "a=b", "é",
+    "a;b", "%F0%9F%98%80" * 30,
 )  # fmt: skip
 
 

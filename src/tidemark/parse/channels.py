@@ -13,11 +13,11 @@ from typing import NamedTuple
 from tidemark.contract.channels import CHANNELS
 from tidemark.parse import sources
 from tidemark.parse.lists import version_of
-from tidemark.parse.sources import category_of_name, source_of_host
+from tidemark.parse.sources import category_of_name, is_ad_name, source_of_host
 from tidemark.parse.tags import CLICK_IDS, MOST_CHARACTERS, SEARCH_PARAMETERS, UTM, Tags
 
-# Increment when `_channel`, `origin_of` or `tags_of` gives another result for the same data.
-_CODE = 2
+# Increment when `_channel`, `origin_of`, `host_of` or `tags_of` gives another result for the same data.
+_CODE = 3
 
 # Source of each click id, and the channel that it means by itself.
 _CLICKS = {
@@ -32,10 +32,13 @@ _DISPLAY = ("display", "banner", "expandable", "interstitial", "cpm")
 _SOCIAL = ("social", "social-network", "social-media", "sm", "social network", "social media")
 _EMAIL = ("email", "e-mail", "e_mail", "e mail", "newsletter")
 _REFERRAL = ("referral", "app", "link")
+# The tag by which Google Analytics names a visit without a source.
+_DIRECT = "(direct)"
 
 
 class Campaign(NamedTuple):
-    """The tags of a query that decide on source and channel, in lower case; empty where there is none."""
+    """The tags of a query that decide on source and channel, in lower case, source and medium without blanks around
+    them; empty where there is none."""
 
     source: str = ""
     medium: str = ""
@@ -46,8 +49,8 @@ class Campaign(NamedTuple):
     def of(tags: Tags) -> Campaign:
         """The part of a query's tags that counts here."""
         return Campaign(
-            (tags.utm_source or "").lower(),
-            (tags.utm_medium or "").lower(),
+            (tags.utm_source or "").strip().lower(),
+            (tags.utm_medium or "").strip().lower(),
             (tags.utm_campaign or "").lower(),
             tags.click_id or "",
         )
@@ -63,7 +66,7 @@ class Origin(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the rules and of the list of sources."""
-    words = (_PAID.pattern, _SHOPPING.pattern, _DISPLAY, _SOCIAL, _EMAIL, _REFERRAL)
+    words = (_PAID.pattern, _SHOPPING.pattern, _DISPLAY, _SOCIAL, _EMAIL, _REFERRAL, _DIRECT)
     parameters = (UTM, CLICK_IDS, SEARCH_PARAMETERS, MOST_CHARACTERS)
     return f"channels {version_of(_CODE, CHANNELS, _CLICKS, words, parameters)}-{sources.version()}"
 
@@ -84,13 +87,14 @@ def origin_of(host: str | None, own: bool, campaign: Campaign) -> Origin:
 def _channel(source: str, category: str, campaign: Campaign, click: str, own: bool) -> str:
     medium = campaign.medium
     paid = bool(_PAID.fullmatch(medium))
+    bought = paid or is_ad_name(campaign.source)
     shopping = category == "shopping" or bool(_SHOPPING.fullmatch(campaign.name))
     rules = (
         "cross-network" in campaign.name,
         paid and shopping,
-        (paid and category == "search") or click == "paid search",
-        (paid and category == "social") or click == "paid social",
-        paid and category == "video",
+        (bought and category == "search") or click == "paid search",
+        (bought and category == "social") or click == "paid social",
+        bought and category == "video",
         medium in _DISPLAY,
         paid,
         shopping,
@@ -104,7 +108,7 @@ def _channel(source: str, category: str, campaign: Campaign, click: str, own: bo
         "sms" in (campaign.source, medium),
         medium.endswith("push") or "mobile" in medium or "notification" in medium or source == "firebase",
         own,
-        bool(source) or medium in _REFERRAL,
+        source not in ("", _DIRECT) or medium in _REFERRAL,
         True,
     )
     return next(channel for channel, holds in zip(CHANNELS, rules, strict=True) if holds)

@@ -10,12 +10,21 @@ from urllib.parse import unquote, urlsplit
 
 from tidemark.parse.lists import rows, version_of
 from tidemark.parse.remembered import remembered
+from tidemark.parse.values import canonical_address
 
 # A later file's entry wins.
 _FILES = ("sources_matomo.tsv", "sources_own.tsv")
 # Labels that stand between a name and a country, as in google.co.uk.
 _SECOND_LEVEL = ("com", "co", "org", "net", "it", "edu")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+# Schemes of addresses with a host. Some clients leave the scheme out.
+_SCHEMES = ("http", "https", "android-app", "")
+# An address without a scheme or with one slash behind it. Its host must be a name: numbers may be a version.
+_NO_SCHEME = re.compile(r"(?i)(?:https?:/)?((?:[\w-]+\.)+[^\W\d_][\w-]+\.?(?::\d+)?(?:[/?#].*)?)", re.DOTALL)
+# ASCII characters that a host cannot have, and white space.
+_NO_HOST = re.compile(r"[\x00-,/;-@\[-^`{-\x7f\s]")
+# Endings of the names that people write into `utm_source` for their advertisements.
+_ADS = ("ad", "ads", "adwords")
 
 
 class Source(NamedTuple):
@@ -54,18 +63,32 @@ def category_of_name(name: str) -> str:
     source = _by_name().get(name)
     if source is not None or "." not in name:
         return source or ""
-    host = host_of(name if "://" in name else f"//{name}")
+    host = host_of(name)
     return source_of_host(host).category if host else ""
+
+
+def is_ad_name(name: str) -> bool:
+    """Whether a source as `utm_source` has it, in lower case, is the list's name for advertisements on search engines,
+    social networks or video sites, such as `facebookads`. Plausible counts these as paid."""
+    return name in _ad_names()
 
 
 @remembered(100_000)
 def host_of(referrer: str) -> str | None:
-    """The host of a referring address, in lower case, without `www.`; None if there is none."""
+    """The host of a referring address or the package of an app, in lower case, without `www.`; None if there is
+    none."""
     try:
-        host = urlsplit(referrer).hostname
+        address = urlsplit(referrer)
+        host = bare(address.hostname or "")
     except ValueError:  # for example an unclosed bracket of an IPv6 address
         return None
-    return bare(host) if host else None
+    if not host:
+        named = _NO_SCHEME.fullmatch(referrer)
+        return host_of(f"//{named[1]}") if named else None
+    # A scheme in place of the host is of an address that has two.
+    if address.scheme not in _SCHEMES or host in _SCHEMES or _NO_HOST.search(_unescaped(host)):
+        return None
+    return host
 
 
 def bare(host: str) -> str:
@@ -75,11 +98,12 @@ def bare(host: str) -> str:
 
 @remembered(100_000)
 def comparable(host: str) -> str:
-    """A host as own hosts are compared: `bare`, without the brackets of IPv6, and an international name in its ASCII
-    form. Such a name may be written in either form, percent-encoded, or with the escapes of servers (`\\xc3`)."""
-    plain = bare(host).strip("[]")
-    if "%" in plain or "\\x" in plain:
-        plain = unquote(_ESCAPE.sub(r"%\1", plain)).lower()
+    """A host as own hosts are compared: `bare`, an IPv6 address in its canonical form without brackets, and an
+    international name in its ASCII form. Such a name may be written in either form, percent-encoded, or with the
+    escapes of servers (`\\xc3`)."""
+    plain = _unescaped(bare(host).strip("[]"))
+    if ":" in plain:
+        return canonical_address(plain) or plain
     if plain.isascii():
         return plain
     # Its tables take time to load, and most logs need none of them.
@@ -89,6 +113,10 @@ def comparable(host: str) -> str:
         return idna.encode(plain, uts46=True).decode()
     except idna.IDNAError:
         return plain
+
+
+def _unescaped(host: str) -> str:
+    return unquote(_ESCAPE.sub(r"%\1", host)).lower() if "%" in host or "\\x" in host else host
 
 
 def _written(labels: list[str]) -> Iterator[str]:
@@ -115,6 +143,17 @@ def _by_name() -> dict[str, str]:
     """Category by what `utm_source` may say: the sources' names, and other names that the list has for them."""
     named = {source.name: source.category for _, source in _entries() if source.category}
     return named | {key: source.category for key, source in _entries() if "." not in key}
+
+
+@cache
+def _ad_names() -> frozenset[str]:
+    paid = [
+        (key, source.name) for key, source in _entries() if source.category in ("search", "social", "video")
+    ]
+    # Not Threads, whose name only ends like that.
+    return frozenset(key for key, _ in paid if key.endswith(_ADS) and "." not in key) - {
+        name for _, name in paid
+    }
 
 
 @cache
