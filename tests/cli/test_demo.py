@@ -34,7 +34,7 @@ from tidemark.traffic.week import Week
 def test_a_home_in_use_is_refused(home: Settings) -> None:
     prepare_home(home)
     with locked(home.run_directory / "demo.lock"), pytest.raises(HomeBusyError, match="runs already"):
-        run_demo(home, io.StringIO())
+        run_demo(home, io.StringIO(), rate=1)
 
 
 @pytest.mark.parametrize("setting", ["broker_port", "dashboard_port"])
@@ -42,14 +42,14 @@ def test_a_taken_port_is_reported_before_anything_starts(setting: str, home: Set
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = home.changed(**{setting: taken.getsockname()[1]})
         with pytest.raises(PlatformError, match=f"TIDEMARK_{setting.upper()}"):
-            run_demo(settings, io.StringIO())
+            run_demo(settings, io.StringIO(), rate=1)
     assert not list(home.logs.iterdir())
 
 
 def test_a_kafka_that_does_not_answer_is_reported_before_anything_starts(home: Settings) -> None:
     settings = home.changed(bootstrap_servers=f"127.0.0.1:{free_port()}")
     with pytest.raises(KafkaError, match="cannot be reached"):
-        run_demo(settings, io.StringIO())
+        run_demo(settings, io.StringIO(), rate=1)
     assert not list(home.logs.iterdir())
 
 

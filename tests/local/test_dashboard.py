@@ -90,7 +90,7 @@ def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make
     for message in ("0.0.0.0", "tidemark access login password", "tidemark access user add"):
         assert message in done.stderr
     with pytest.raises(SettingError, match="tidemark access login password"):
-        run_demo(home.changed(dashboard_address="0.0.0.0"), io.StringIO())
+        run_demo(home.changed(dashboard_address="0.0.0.0"), io.StringIO(), rate=1)
     assert not (home.run_directory / "broker.json").exists()
 
 

@@ -23,9 +23,6 @@ from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
-# Lines per second of the live traffic: about the mean of the week before, so that a chart of both shows no jump.
-RATE = 0.1
-
 
 def run_demo(
     settings: Settings,
@@ -33,7 +30,7 @@ def run_demo(
     *,
     seconds: float | None = None,
     with_dashboard: bool = True,
-    rate: float = RATE,
+    rate: float,
     chaos: float | None = None,
 ) -> int:
     """Runs all parts of the home until interrupted, or for `seconds` once all are ready; see `supervise`. `rate` is

@@ -12,6 +12,9 @@ from tidemark.cli import home_options, settings_of
 if TYPE_CHECKING:
     from tidemark.local.broker import Broker
 
+# Lines per second of the demo's live traffic: about the mean of the week before, so that a chart of both shows no jump.
+RATE = 0.1
+
 
 @click.command("demo")
 @home_options
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help="Lines per second of the live traffic; default: 0.5.",
+    default=RATE,
+    show_default=True,
+    help="Lines per second of the live traffic.",
 )
 @click.option(
     "--chaos",
@@ -37,7 +42,7 @@ def demo_command(
     ctx: click.Context,
     /,
     seconds: float | None,
-    rate: float | None,
+    rate: float,
     chaos: float | None,
     with_dashboard: bool,
     **home: Any,
@@ -47,11 +52,11 @@ def demo_command(
     A new home begins with a week of past traffic, which has a campaign, a crawler's visit, a broken link, slow
     searches, visits from AI assistants and an outage to find. A later demo on the same home goes on with its tables.
     """
-    from tidemark.cli.demo import RATE, run_demo
+    from tidemark.cli.demo import run_demo
 
     settings = settings_of(ctx, **home)
     status = run_demo(
-        settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate or RATE, chaos=chaos
+        settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate, chaos=chaos
     )
     sys.exit(status)
 
