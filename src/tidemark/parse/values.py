@@ -112,7 +112,7 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
     http, method, target, protocol = request_of(text("request"))
     if "target" in columns or "method" in columns:
         request_line = where(~http, text("request"), None)
-        method = pc.coalesce(method, text("method"))
+        method = _in_upper_case(pc.coalesce(method, text("method"), _method_in(request_line)))
         target = pc.coalesce(target, present(text("target")), _path_of(request_line))
         protocol = protocol_of(pc.coalesce(protocol, text("protocol")))
         named = one_of(method, _METHODS, _METHOD) | flags_of(pc.is_null(present(method)))
@@ -298,6 +298,20 @@ def _query(text: pa.Array) -> pa.Array:
 def _path_of(request: pa.Array) -> pa.Array:
     """A request that is only a path, as some JSON formats write it."""
     return where(flags_of(pc.starts_with(request, "/")), request, None)
+
+
+def _method_in(request: pa.Array) -> pa.Array:
+    """A request that is only a method, as in Fastly's examples."""
+    return where(flags_of(pc.is_in(request, _METHODS)), request, None)
+
+
+def _in_upper_case(method: pa.Array) -> pa.Array:
+    """A method that has a field of its own, which frameworks write in any case."""
+    odd = flags_of(pc.is_valid(method)) & ~flags_of(pc.is_in(method, _METHODS))
+    if not odd.any():
+        return method
+    upper = pc.ascii_upper(method)
+    return where(odd & flags_of(pc.is_in(upper, _METHODS)), upper, method)
 
 
 def protocol_of(text: pa.Array) -> pa.Array:
