@@ -598,8 +598,185 @@ def test_durations_of_azures_gateways_are_in_two_units(
             {"id": "1", "host": "www.example.org", "timestamp": 1795255200000, "proxy": {
              "timestamp": 1795255200000, "method": "GET", "host": "www.example.org", "path": "/docs/?page=2",
              "userAgent": ["curl/8.5.0"], "referer": "https://example.org/a", "statusCode": 200,
-             "clientIp": "203.0.113.7"}, "statusCode": 200},
-            {"bytes": 0, "user_agent": "curl/8.5.0", "referrer": "https://example.org/a", "host": "www.example.org"},
+             "clientIp": "203.0.113.7", "responseByteSize": 512}, "statusCode": 200},
+            {"user_agent": "curl/8.5.0", "referrer": "https://example.org/a", "host": "www.example.org"},
+        ),
+        (  # Hapi's and Kibana's logger, which writes methods in lower case
+            {"type": "response", "@timestamp": "2026-11-21T10:00:00Z", "method": "get", "statusCode": 200, "req":
+             {"url": "/docs/?page=2", "method": "get", "remoteAddress": "203.0.113.7"}, "res": {"statusCode": 200,
+             "responseTime": 12, "contentLength": 512}},
+            {"duration_us": 12_000},
+        ),
+        (  # Ghost
+            {"name": "Log", "hostname": "web1", "pid": 1, "req": {"url": "/docs/?page=2", "method": "GET", "headers":
+             {"host": "www.example.org"}}, "res": {"_headers": {"content-length": "512"}, "statusCode": 200,
+             "responseTime": "12ms"}, "time": "2026-11-21T10:00:00Z"},
+            {"client_ip": None, "host": "www.example.org", "duration_us": 12_000},
+        ),
+        (  # Bunyan and Pino, without a header for the host
+            {"hostname": "web1", "pid": 1, "req": {"method": "GET", "url": "/docs/?page=2", "remoteAddress":
+             "203.0.113.7"}, "res": {"statusCode": 200, "headers": {"content-length": "512"}}, "responseTime": 3,
+             "time": 1795255200000},
+            {"host": None, "duration_us": 3_000},
+        ),
+        (  # express-winston
+            {"meta": {"req": {"url": "/docs/?page=2", "method": "GET", "headers": {"user-agent": "curl/8.5.0"}}, "res":
+             {"statusCode": 200}, "responseTime": 12}, "timestamp": "2026-11-21T10:00:00Z", "message": "HTTP GET"},
+            {"client_ip": None, "bytes": 0, "user_agent": "curl/8.5.0", "duration_us": 12_000},
+        ),
+        (  # Morgan
+            {"date": "2026-11-21T10:00:00Z", "method": "GET", "url": "/docs/?page=2", "status": "200", "remote-addr":
+             "203.0.113.7", "response-time": "12.345", "bytes": 512},
+            {"duration_us": 12_345},
+        ),
+        (  # nginx in seconds; a whole number could be in any unit
+            {"time": "2026-11-21T10:00:00Z", "ip": "203.0.113.7", "request": "GET /docs/?page=2", "status": 200,
+             "bytes": 512, "response_time": 0.012},
+            {"duration_us": 12_000},
+        ),
+        (
+            {"time": "2026-11-21T10:00:00Z", "ip": "203.0.113.7", "request": "GET /docs/?page=2", "status": 200,
+             "bytes": 512, "response_time": 12},
+            {"duration_us": None},
+        ),
+        (  # Railway
+            {"timestamp": "2026-11-21T10:00:00Z", "method": "GET", "path": "/docs/?page=2", "httpStatus": 200,
+             "totalDuration": 13137, "txBytes": 512, "srcIp": "203.0.113.7", "clientUa": "curl/8.5.0"},
+            {"user_agent": "curl/8.5.0", "duration_us": 13_137_000},
+        ),
+        (  # GitLab's Workhorse, behind nginx
+            {"duration_ms": 123, "method": "GET", "remote_addr": "127.0.0.1:0", "remote_ip": "203.0.113.7", "status":
+             200, "time": "2026-11-21T10:00:00Z", "uri": "/docs/?page=2", "written_bytes": 512},
+            {"duration_us": 123_000},
+        ),
+        (  # slog-gin and its like
+            {"time": "2026-11-21T10:00:00Z", "msg": "200: OK", "request": {"time": "2026-11-21T09:59:59Z", "method":
+             "GET", "host": "www.example.org", "path": "/docs/", "query": "page=2", "ip": "203.0.113.7:63542",
+             "length": 9, "user-agent": "curl/8.5.0"}, "response": {"latency": 13840708, "status": 200, "length": 512}},
+            {"host": "www.example.org", "user_agent": "curl/8.5.0", "duration_us": 13_841},
+        ),
+        (  # Serilog, in its compact form
+            {"@t": "2026-11-21T10:00:00Z", "RequestMethod": "GET", "RequestPath": "/docs/?page=2", "StatusCode": 200,
+             "Elapsed": 12.3456},
+            {"client_ip": None, "bytes": 0, "duration_us": 12_346},
+        ),
+        (
+            {"Timestamp": "2026-11-21T10:00:00Z", "Properties": {"RequestMethod": "GET", "RequestPath":
+             "/docs/?page=2", "StatusCode": 200, "Elapsed": 12.3456, "ClientIp": "203.0.113.7"}},
+            {"bytes": 0, "duration_us": 12_346},
+        ),
+        (  # ASP.NET Core on the console
+            {"Timestamp": "2026-11-21T10:00:00Z", "EventId": 2, "State": {"ElapsedMilliseconds": 12.5, "StatusCode":
+             200, "ContentLength": 512, "Protocol": "HTTP/1.1", "Method": "GET", "Host": "www.example.org:5000",
+             "Path": "/docs/", "QueryString": "?page=2"}},
+            {"client_ip": None, "protocol": "HTTP/1.1", "host": "www.example.org", "duration_us": 12_500},
+        ),
+        (  # the registry of Docker
+            {"http.request.host": "www.example.org", "http.request.method": "GET", "http.request.remoteaddr":
+             "203.0.113.7:41000", "http.request.uri": "/docs/?page=2", "http.request.useragent": "docker/24",
+             "http.response.status": 200, "http.response.written": 512, "http.response.duration": "1.2ms",
+             "time": "2026-11-21T10:00:00Z"},
+            {"host": "www.example.org", "user_agent": "docker/24", "duration_us": 1_200},
+        ),
+        (  # tower-http of Rust
+            {"timestamp": "2026-11-21T10:00:00Z", "fields": {"message": "finished processing request", "status": 200,
+             "latency": "1 ms"}, "target": "tower_http::trace::on_response", "span": {"method": "GET", "uri":
+             "/docs/?page=2", "version": "HTTP/1.1", "name": "request"}},
+            {"client_ip": None, "bytes": 0, "protocol": "HTTP/1.1", "duration_us": 1_000},
+        ),
+        (  # chi's httplog
+            {"timestamp": "2026-11-21T10:00:00Z", "message": "Response: 200 OK", "httpRequest": {"url":
+             "http://www.example.org/docs/?page=2", "method": "GET", "path": "/docs/", "remoteIP": "203.0.113.7:52146",
+             "proto": "HTTP/1.1"}, "httpResponse": {"status": 200, "bytes": 512, "elapsed": 0.345}},
+            {"host": "www.example.org", "protocol": "HTTP/1.1", "duration_us": 345},
+        ),
+        (  # Ory
+            {"http_request": {"headers": {"user-agent": "curl/8.5.0"}, "host": "www.example.org", "method": "GET",
+             "path": "/docs/", "query": "page=2", "remote": "203.0.113.7:1"}, "http_response": {"size": 512, "status":
+             200, "took": 12345678}, "msg": "completed handling request", "time": "2026-11-21T10:00:00Z"},
+            {"host": "www.example.org", "user_agent": "curl/8.5.0", "duration_us": 12_346},
+        ),
+        (  # Rails' semantic logger, whose host is the machine
+            {"host": "web1", "timestamp": "2026-11-21T10:00:00Z", "pid": 1, "duration_ms": 12.3, "duration": "12.3ms",
+             "payload": {"action": "index", "method": "GET", "path": "/docs/?page=2", "status": 200}},
+            {"client_ip": None, "bytes": 0, "host": None, "duration_us": 12_300},
+        ),
+        (  # Tomcat, whose host is the client
+            {"host": "203.0.113.7", "logicalUserName": "-", "user": "-", "time": "[21/Nov/2026:10:00:00 +0000]",
+             "request": "GET /docs/?page=2 HTTP/1.1", "statusCode": "200", "size": "512", "requestHeaders":
+             {"Referer": "-", "User-Agent": "curl/8.5.0"}},
+            {"host": None, "protocol": "HTTP/1.1", "user_agent": "curl/8.5.0"},
+        ),
+        (  # logback's access log, by logstash-logback-encoder
+            {"@timestamp": "2026-11-21T10:00:00Z", "message": "203.0.113.7 - - [2026-11-21T10:00:00Z]", "method": "GET",
+             "protocol": "HTTP/1.1", "status_code": 200, "requested_url": "GET /docs/?page=2 HTTP/1.1",
+             "requested_uri": "/docs/", "remote_host": "203.0.113.7", "content_length": 512, "elapsed_time": 12},
+            {"protocol": "HTTP/1.1", "duration_us": 12_000},
+        ),
+        (  # Dropwizard
+            {"timestamp": 1795255200000, "method": "GET", "status": 200, "requestTime": 3, "contentLength": 512,
+             "uri": "/docs/?page=2", "remoteAddress": "203.0.113.7"},
+            {"duration_us": 3_000},
+        ),
+        (  # SAP's libraries for Cloud Foundry
+            {"type": "request", "written_at": "2026-11-21T10:00:00Z", "request": "/docs/?page=2", "method": "GET",
+             "remote_ip": "203.0.113.7", "response_time_ms": 12, "response_status": 200, "response_size_b": "512"},
+            {"duration_us": 12_000},
+        ),
+        (  # Datadog's attributes
+            {"date": "2026-11-21T10:00:00Z", "http": {"url": "/docs/?page=2", "status_code": "200", "method": "GET"},
+             "network": {"client": {"ip": "203.0.113.7"}, "bytes_written": "512"}, "duration": 12345678},
+            {"duration_us": 12_346},
+        ),
+        (  # OpenTelemetry's attributes
+            {"timestamp": "2026-11-21T10:00:00Z", "http.request.method": "GET", "url.full":
+             "https://www.example.org/docs/?page=2", "url.path": "/docs/", "client.address": "203.0.113.7",
+             "http.response.status_code": 200, "http.response.body.size": 512, "http.server.request.duration": 0.0125},
+            {"host": "www.example.org", "duration_us": 12_500},
+        ),
+        (  # Google's App Engine
+            {"protoPayload": {"ip": "203.0.113.7", "latency": "0.012s", "method": "GET", "resource": "/docs/?page=2",
+             "httpVersion": "HTTP/1.1", "status": 200, "responseSize": "512", "userAgent": "curl/8.5.0", "host":
+             "www.example.org"}, "resource": {"type": "gae_app"}, "timestamp": "2026-11-21T10:00:00Z"},
+            {"host": "www.example.org", "user_agent": "curl/8.5.0", "duration_us": 12_000},
+        ),
+        (  # Azure's API Management
+            {"time": "2026-11-21T10:00:00Z", "category": "GatewayLogs", "callerIpAddress": "203.0.113.7", "durationMs":
+             12, "properties": {"method": "GET", "url": "https://www.example.org/docs/?page=2", "responseCode": 200,
+             "responseSize": 512}},
+            {"host": "www.example.org", "duration_us": 12_000},
+        ),
+        (  # Oracle's load balancers
+            {"data": {"clientAddr": "203.0.113.7:1", "host": "www.example.org", "lbStatusCode": "200", "request":
+             "GET http://www.example.org:80/docs/?page=2 HTTP/1.1", "sentBytes": "512", "timestamp":
+             "2026-11-21T10:00:00+00:00"}, "time": "2026-11-21T10:00:01Z"},
+            {"host": "www.example.org", "protocol": "HTTP/1.1"},
+        ),
+        (  # Cloudflare's Workers
+            {"event": {"request": {"url": "https://www.example.org/docs/?page=2", "method": "GET", "headers":
+             {"cf-connecting-ip": "203.0.113.7"}}, "response": {"status": 200}}, "eventTimestamp": 1795255200000},
+            {"bytes": 0, "host": "www.example.org"},
+        ),
+        (  # Fastly's examples, where the request is the method
+            {"timestamp": "2026-11-21T10:00:00Z", "client_ip": "203.0.113.7", "request": "GET", "url":
+             "/docs/?page=2", "status": "200", "resp_body_size": "512", "time_elapsed": 1234},
+            {"duration_us": 1_234},
+        ),
+        (  # Elixir's logger_json
+            {"time": "2026-11-21T10:00:00Z", "request": {"client": {"ip": "203.0.113.7", "user_agent": "curl/8.5.0"},
+             "connection": {"method": "GET", "path": "/docs/?page=2", "protocol": "HTTP/1.1", "status": 200}}},
+            {"bytes": 0, "protocol": "HTTP/1.1", "user_agent": "curl/8.5.0"},
+        ),
+        (  # Grafana
+            {"logger": "context", "method": "GET", "path": "/docs/?page=2", "status": 200, "remote_addr":
+             "203.0.113.7", "time_ms": 1, "duration": "1.2ms", "size": 512, "t": "2026-11-21T10:00:00Z"},
+            {"duration_us": 1_200},
+        ),
+        (  # Sucuri, whose time is in three fields
+            {"request_date": "21/Nov/2026", "request_time": "11:00:00", "request_timezone": "+0100", "remote_addr":
+             "203.0.113.7", "request_method": "GET", "resource_path": "/docs/?page=2", "http_status": 200,
+             "http_bytes_sent": 512},
+            {"duration_us": None},
         ),
     ],
 )  # fmt: skip

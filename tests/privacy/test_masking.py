@@ -279,6 +279,17 @@ def test_keys_in_objects_become_headers_at_the_door(tmp_path: Path) -> None:
     assert not {"site", "id"} & dict(others).keys()
 
 
+def test_addresses_agents_and_users_of_objects_within_objects(tmp_path: Path) -> None:
+    time = {"time": "2026-11-21T10:00:00Z", "user": "alice"}
+    request = {"method": "GET", "path": "/", "ip": "198.51.100.77:41342", "user-agent": AGENT}
+    value = json.dumps(time | {"request": request, "response": {"status": 200}}).encode()
+    [masked] = validated(bronze([value]), tmp_path, MASKED)
+    assert (masked["client_ip"], masked["user_agent"]) == ("198.51.100.0", AGENT)
+    [anonymous] = validated(bronze([value]), tmp_path, ANONYMOUS)
+    for row, secrets in ((masked, ("198.51.100.77", "alice")), (anonymous, ("198.51.100", "alice", AGENT))):
+        assert not any(secret.encode() in row["value"] for secret in secrets)  # type: ignore[operator]
+
+
 def test_names_of_parameters_are_a_setting(tmp_path: Path) -> None:
     mode = replace(MASKED, strip=("ticket",))
     [row] = validated(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, mode)

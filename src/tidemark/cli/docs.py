@@ -103,7 +103,7 @@ def formats_page(formats: Sequence[Format]) -> str:
         " a domain name is the host. A single number may also be in front of the referrer, and the host may be beside"
         " the request."
         " A JSON duration without a unit in its name is in milliseconds in the JSON of Envoy, Rails, APISIX and Node's"
-        " loggers; otherwise it is only read if it has decimals, as seconds.\n"
+        " loggers, as which `responseTime` always counts; otherwise it is only read if it has decimals, as seconds.\n"
         "- `edge_country` is the country that a service at the edge has logged. `country` never comes from the line.\n"
         "- An absolute URL in a request is split into host and path, except in `combined`, `common` and"
         " `vhost_combined`.\n"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidemark.parse.formats.nginx_json import KEYS
+from tidemark.parse.formats.nginx_json import DURATIONS, KEYS, MARKS
 
 # Besides the names that `nginx_json` reads, those of other servers and frameworks.
 _FURTHER = {
@@ -71,8 +71,8 @@ def _known() -> Mapping[str, Mapping[str, int]]:
     fields: dict[str, dict[str, int]] = {}
     for names in (KEYS, _FURTHER):
         for field, each in names.items():
-            field = "duration" if field.startswith("duration_") or field == "taken" else field
-            if field in ("milliseconds", "w3c"):
+            field = "duration" if field in DURATIONS else field
+            if field in MARKS:
                 continue
             for name in each:
                 ranks = fields.setdefault(_plain(name), {})

@@ -1,4 +1,4 @@
-"""Azure's Front Door, content delivery network, Application Gateway and App Service."""
+"""Azure's Front Door, content delivery network, Application Gateway, API Management and App Service."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ def _taken(texts: Texts) -> pa.Array:
 
 FORMAT = JsonFormat(
     name="azure_json",
-    about="Access logs of Azure Front Door, Application Gateway and App Service.",
+    about="Access logs of Azure Front Door, Application Gateway, API Management and App Service.",
     docs="https://learn.microsoft.com/azure/frontdoor/standard-premium/how-to-logs",
     examples=(
         '{"time":"2026-11-21T10:00:00.1234567Z","category":"FrontDoorAccessLog","operationName":'
@@ -45,11 +45,22 @@ FORMAT = JsonFormat(
     ),
     marks=(),
     keys={
-        "client_ip": ("properties.clientIp", "properties.clientIP", "properties.clientip", "properties.CIp"),
+        "client_ip": (
+            "properties.clientIp",
+            "properties.clientIP",
+            "properties.clientip",
+            "properties.CIp",
+            "callerIpAddress",
+        ),
         "remote_user": ("properties.CsUsername",),
         "time": ("time", "timeStamp", "timestamp"),
-        "method": ("properties.httpMethod", "properties.httpMethodName", "properties.CsMethod"),
-        "target": ("properties.requestUri", "properties.CsUriStem"),
+        "method": (
+            "properties.httpMethod",
+            "properties.httpMethodName",
+            "properties.CsMethod",
+            "properties.method",
+        ),
+        "target": ("properties.requestUri", "properties.CsUriStem", "properties.url"),
         "query": ("properties.requestQuery", "properties.CsUriQuery"),
         "protocol": ("properties.httpVersion", "properties.requestProtocol", "properties.Protocol"),
         "status": (
@@ -57,8 +68,14 @@ FORMAT = JsonFormat(
             "properties.httpStatus",
             "properties.httpstatus",
             "properties.ScStatus",
+            "properties.responseCode",
         ),
-        "bytes": ("properties.responseBytes", "properties.sentBytes", "properties.ScBytes"),
+        "bytes": (
+            "properties.responseBytes",
+            "properties.sentBytes",
+            "properties.ScBytes",
+            "properties.responseSize",
+        ),
         "referrer": (
             "properties.referer",
             "properties.referrer",
@@ -68,7 +85,7 @@ FORMAT = JsonFormat(
         "user_agent": ("properties.userAgent", "properties.userAgentHeader", "properties.UserAgent"),
         "taken": ("properties.timeTaken",),
         "instance": ("properties.instanceId",),
-        "milliseconds": ("properties.TimeTaken",),
+        "milliseconds": ("properties.TimeTaken", "durationMs", "DurationMs"),
         "host": ("properties.originalHost", "properties.hostName", "properties.host", "properties.CsHost"),
     },
     refine=_refined,
