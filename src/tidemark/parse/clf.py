@@ -138,7 +138,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "bytes": size(length, sound),
         "referrer": present(lines.restored(where(complete, parts.at(3), None))),
         "user_agent": present(lines.restored(where(complete, parts.at(5), None))),
-        "duration_us": more["duration_us"],
+        "duration_us": trailing.without_times(more["duration_us"], time),
         "edge_country": pa.nulls(len(sound), pa.string()),
         "forwarded": pc.coalesce(in_front, more["forwarded"]),
         "zoneless": zoneless,

@@ -99,7 +99,8 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     vhost = flags_of(pc.is_valid(host))
     common = flags_of(pc.is_null(texts["user_agent"]))
     kinds = np.where(vhost, KINDS.index("vhost_combined"), np.where(common, KINDS.index("common"), 0))
-    return Read(read.sound, {**read.columns, "duration_us": more["duration_us"]}), kinds
+    duration = trailing.without_times(more["duration_us"], read.columns["event_time"])
+    return Read(read.sound, {**read.columns, "duration_us": duration}), kinds
 
 
 def _with_bare_referrer(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:

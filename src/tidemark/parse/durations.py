@@ -21,7 +21,8 @@ _UNITS = (
     (r"ms|msecs?|millis(?:econds)?", 3),
     (r"s|secs?|seconds?", 6),
 )
-_WITH_UNIT = rf"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>{'|'.join(names for names, _ in _UNITS)})"
+UNITS = "|".join(names for names, _ in _UNITS)
+_WITH_UNIT = rf"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>{UNITS})"
 PATTERN = rf"^(?:(?P<hours>\d{{1,4}})h)?(?:(?P<minutes>\d{{1,5}})m)?(?:{_WITH_UNIT})?$"
 
 

@@ -1,23 +1,26 @@
 """Fields behind the last one of a combined or common line.
 
-Servers are often configured to add some. These are read: a duration, which is the first number with decimals (nginx's
-`$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host; and the header
-X-Forwarded-For, which is the first field in quotes, or another one with public addresses.
+Servers are often configured to add some. These are read: a duration, which is the first number with its unit (morgan's
+`:response-time ms`) or with decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in
+microseconds); a host; and the header X-Forwarded-For, which is the first field in quotes, or another one with public
+addresses.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of, where
-from tidemark.parse.durations import microseconds
+from tidemark.parse.durations import UNITS, microseconds, with_unit
 
 # The fields in question follow nothing, or one of these names.
-_SECONDS = (
+_DURATION = (
     r"(?:^| )(?:(?:rt|request_time|req_time|duration|latencySeconds)[=:])?"
-    # A text in quotes with two decimals is nginx's `$gzip_ratio`, and one of ten digits a time.
-    r'(?P<value>\d{1,8}\.\d+s?|"\d{1,8}\.(?:\d|\d{3,})s?")(?: |$)'
+    # Behind a blank, `msec` is rather a name. A text in quotes with two decimals is nginx's `$gzip_ratio`, and one of
+    # ten digits a time.
+    rf'(?P<value>\d+(?:\.\d+)?(?:{UNITS}| [nuµμm]?s)|\d{{1,8}}\.\d+|"\d{{1,8}}\.(?:\d|\d{{3,}})s?")(?: |$)'
 )
 _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
@@ -35,6 +38,8 @@ _ELSEWHERE = (
     rf'(?:^| )(?:[\w-]*(?:forwarded|xff|client|real)[\w-]*[=:])?"(?P<value>{ONE_ADDRESS}(?:, ?{ONE_ADDRESS})*)"(?: |$)',
     rf'^[^"]*? (?P<value>{ONE_ADDRESS}(?:, ?{ONE_ADDRESS})*)(?: |$)',
 )
+# Times in seconds since 1970 have ten digits. One behind the line is at most a day from the line's time.
+_LEAST_TIME, _NEAR = 10**9, 86_400
 PRIVATE = r"^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])"
 
 
@@ -45,8 +50,12 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
-    seconds = pc.ascii_trim(_matched(tail, _SECONDS), '"s')
-    duration = pc.coalesce(microseconds(seconds, 6), microseconds(whole, 0))
+    first = pc.ascii_trim(_matched(tail, _DURATION), '"')
+    duration = microseconds(first, 6)
+    united = where(flags_of(pc.is_null(duration)), first, None)
+    if united.null_count < len(united):
+        duration = pc.coalesce(duration, with_unit(united))
+    duration = pc.coalesce(duration, microseconds(whole, 0))
     forwarded = _matched(quoted, _FIRST_QUOTED)
     listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
     listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))
@@ -58,6 +67,17 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
         public = open_ & ~flags_of(pc.match_substring_regex(elsewhere, PRIVATE))
         forwarded = where(~public, forwarded, elsewhere)
     return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
+
+
+def without_times(duration: pa.Array, time: pa.Array) -> pa.Array:
+    """Durations in microseconds without the whole numbers that are the line's own time, in seconds, milliseconds or
+    microseconds since 1970."""
+    if (pc.max(duration).as_py() or 0) < _LEAST_TIME:
+        return duration
+    number = pc.fill_null(duration, 0).to_numpy(zero_copy_only=False)
+    seconds = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) / 1e6
+    times = np.any([np.abs(number / unit - seconds) < _NEAR for unit in (1, 1e3, 1e6)], axis=0)
+    return where(~times, duration, None)
 
 
 def _matched(text: pa.Array, pattern: str) -> pa.Array:
