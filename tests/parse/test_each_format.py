@@ -990,6 +990,50 @@ def test_a_line_of_a_w3c_log_is_read_by_its_header(line: str, header: str, diffe
     assert read([line], "iis_w3c", header) == [USUAL | plain | differs]
 
 
+IIS = (
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status"
+    " sc-substatus sc-win32-status time-taken"
+)
+
+
+@pytest.mark.parametrize(
+    "target, user, referrer, expected",
+    [
+        ("/a x=a b", "-", "-", ("/a", "x=a b", None, None)),
+        ("/a x=a 443", "-", "-", ("/a", "x=a 443", None, None)),
+        ("/a a b", "-", "-", ("/a", "a b", None, None)),
+        ("/a b/c -", "-", "-", ("/a b/c", None, None, None)),
+        ("/a b/c x=1 2", "-", "-", ("/a b/c", "x=1 2", None, None)),
+        ("/a -", "my user", "-", ("/a", None, "my user", None)),
+        ("/a -", "-", "http://a.example/b c", ("/a", None, None, "http://a.example/b c")),
+    ],
+)
+def test_blanks_within_columns_of_iis_do_not_shift_others(
+    target: str, user: str, referrer: str, expected: tuple[str | None, ...]
+) -> None:
+    line = (
+        f"2026-11-21 10:00:00 10.0.0.5 GET {target} 443 {user} 203.0.113.7 curl/8.5.0 {referrer} 200 0 0 15"
+    )
+    path, query, remote_user, referred = expected
+    row = {
+        "path": path,
+        "query": query,
+        "remote_user": remote_user,
+        "referrer": referred,
+        "duration_us": 15_000,
+    }
+    assert read([line], None, IIS) == [USUAL | NO_HOST | NO_PROTOCOL | {"bytes": 0} | row]
+    usual = "2026-11-21 10:00:00 10.0.0.5 GET /a x=1 443 - 203.0.113.7 curl/8.5.0 - 200 0 0 15"
+    [row_beside, plain] = read([f"{usual} 203.0.113.9", usual])
+    assert row_beside == plain, "columns behind the default ones are left out"
+
+
+@pytest.mark.parametrize("agent", ["curl 8", "curl 8 x", "curl 203.0.113.9"])
+def test_a_line_of_iis_whose_columns_are_not_clear_is_not_read(agent: str) -> None:
+    line = f"2026-11-21 10:00:00 10.0.0.5 GET /a - 443 - 203.0.113.7 {agent} - 200 0 0 15"
+    assert read([line, line + " 1"], None, IIS) == [None, None]
+
+
 @pytest.mark.parametrize(
     "header", [None, "", "date", HEADER + " x", HEADER.replace("sc-status", "x-status"), "\ufeff", "c-ip" * 9]
 )

@@ -72,6 +72,17 @@ _VALUES = {
     "cs-method": "(?:[A-Z]+|-)",
     "sc-status": r"\d{3}",
 } | dict.fromkeys(("s-port", "sc-substatus", "sc-win32-status", "sc-bytes", "cs-bytes", "time-taken"), r"\d+")
+# The columns that servers also write with blanks inside, which other columns then only allow in some of them. A dash is
+# a value of its own rather than the last word of one.
+_WORDS = "(?:-|(?:[^ ]+ )*?(?:[^ -]|[^ ]{2,}))"
+_SPACED = {
+    "cs-uri-stem": "[^ ]+(?: [^ ]+)*?",
+    "cs-uri-query": _WORDS,
+    "cs-username": _WORDS,
+    "cs-referer": "(?:[^ ]+|[a-z-]+://[^ ]+(?: [^ ]+)*?)",
+}
+# A query begins rather with the name of a parameter than with a word of the path.
+_QUERIES = ("(?:-|[^ ]*=[^ ]*(?: [^ ]+)*?)", _WORDS)
 _ENCODED = re.compile("%(?:25)?[0-9A-Fa-f]{2}")
 _HIDDEN_SPACE = "\x03"
 
@@ -175,8 +186,8 @@ def with_default_header(lines: Lines, unread: Flags) -> Lines:
         return lines
     text = where(dated, lines.text, None)
     for names in _DEFAULTS:
-        pattern = _LINE + " ".join(_VALUES.get(name, r"[^ ]+") for name in names.split()[2:]) + "(?: |$)"
-        rows = flags_of(pc.is_null(header)) & flags_of(pc.match_substring_regex(text, pattern))
+        begun = flags_of(pc.match_substring_regex(text, _beginning(names.split())))
+        rows = flags_of(pc.is_null(header)) & begun
         if rows.any():
             header = pc.replace_with_mask(header, pa.array(rows), names)
     return replace(lines, header=header)
@@ -188,7 +199,7 @@ def lacks_header(lines: Lines) -> Flags:
 
 
 def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
-    """The columns of lines, and whether there are as many as names, or more if these are IIS's defaults."""
+    """The columns of lines, and whether there are as many as names, or more behind IIS's defaults."""
     # A line has tabs between all of its columns, or some in place of spaces.
     tabs = pc.count_substring(lines.text, "\t").to_numpy(zero_copy_only=False)
     tabbed = lines.tabbed & (tabs == len(names) - 1)
@@ -202,15 +213,38 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
         inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), squeezed(odd.flat))
         text = pc.replace_with_mask(text, pa.array(quoted), Parts(inner, odd.start, odd.count).joined(""))
     # Between tabs, spaces belong to the value.
-    parts = Parts.of(changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
+    text = changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " "))
+    parts = Parts.of(text, " ")
+    more = (parts.count > len(names)) & ~tabbed
+    if more.any():
+        # Of lines without a header, only the first columns are known.
+        more &= flags_of(pc.match_substring_regex(text, _beginning(names))) & (" ".join(names) in _DEFAULTS)
+        text = _aligned(text, (parts.count > len(names)) & ~tabbed & ~more, names)
+        parts = Parts.of(text, " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
     if (quotes & tabbed).any():
         values = pc.replace_substring_regex(values, r'^"(.*)"$', r"\1")
-    # Of lines without a header, only the first columns are known.
-    known = " ".join(names) in _DEFAULTS
-    return Parts(values, parts.start, parts.count), (
-        parts.count >= len(names)
-    ) if known else parts.count == len(names)
+    return Parts(values, parts.start, parts.count), (parts.count == len(names)) | more
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """A regular expression for lines that begin with these columns."""
+    return _LINE + " ".join(_VALUES.get(name, r"[^ ]+") for name in names[2:]) + "(?: |$)"
+
+
+def _aligned(text: pa.Array, which: Flags, names: Sequence[str]) -> pa.Array:
+    """The lines with hidden spaces within their columns, where the flagged ones have as many columns then."""
+    columns = [column_name(name) for name in names]
+    for query in _QUERIES:
+        values = _VALUES | _SPACED | {"cs-uri-query": query}
+        groups = (f"(?P<c{number}>{values.get(name, '[^ ]+')})" for number, name in enumerate(columns))
+        parts = pc.extract_regex(where(which, text, None), f"^{' '.join(groups)}$")
+        fits = flags_of(pc.is_valid(parts))
+        if fits.any():
+            hidden = (pc.replace_substring(part, " ", _HIDDEN_SPACE) for part in parts.flatten())
+            text = where(~fits, text, pc.binary_join_element_wise(*hidden, " "))
+            which &= ~fits
+    return text
 
 
 def _texts(parts: Parts, names: Sequence[str], day: str) -> Mapping[str, pa.Array]:
