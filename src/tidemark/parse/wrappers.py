@@ -80,7 +80,9 @@ _RECORD = r'^{ *"records" *: *\[ *(?P<line>{.*}) *\] *}$'
 _TIMES = ("@timestamp", "timestamp", "time", "date", "ts", ENVELOPE_TIME)
 _OUTSIDE = rf'"(?:{"|".join(_TIMES)})" *: *(?P<time>"[^"\\]*"|\d+(?:\.\d+)?)'
 _CLF_TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4}"
-_BARE_TIME = rf'^(?P<before>[^"\[]* )(?P<time>{_CLF_TIME})(?P<behind> +"[^"]*" \d{{3}} (?:\d|-).*)$'
+# PHP-FPM writes no size, but may write the script, milliseconds, kilobytes of memory and a share of the processor.
+_FPM = r" [^ ]+ (\d+\.\d+) \d+ \d+\.\d+%$"
+_BARE_TIME = rf'^(?P<before>[^"\[]* )(?P<time>{_CLF_TIME})(?P<behind> +"[^"]*" \d{{3}}(?: (?:\d|-).*| .*%)?)$'
 _BARE_REQUEST = r'^(?P<before>[^"]*\] )(?P<request>[A-Z]+ [^" ]+ HTTP/\d(?:\.\d)?)(?P<behind> \d{3} .*)$'
 _SLASHED = r'[^\\]" \d{3} (?:\d+|-) \\"'
 # A line in quotes, and one whose quotes are all escaped.
@@ -172,11 +174,12 @@ def _nested(text: pa.Array) -> pa.Array:
 
 
 def _plain(text: pa.Array) -> pa.Array:
-    """Lines of the combined family as they should be: with brackets around the time, which Undertow does not write,
-    with quotes around the request, and without the backslashes that HAProxy's configuration has in a quoted
+    """Lines of the combined family as they should be: with brackets around the time, which Undertow and PHP-FPM do not
+    write, with quotes around the request, and without the backslashes that HAProxy's configuration has in a quoted
     log-format; NULL for other lines."""
     parts = pc.extract_regex(text, _BARE_TIME)
     before, time, behind = (pc.struct_field(parts, name) for name in ("before", "time", "behind"))
+    behind = pc.replace_substring_regex(behind, _FPM, r" - \1ms")
     bracketed = pc.binary_join_element_wise(before, "[", time, "]", behind, "")
     parts = pc.extract_regex(text, _BARE_REQUEST)
     before, request, behind = (pc.struct_field(parts, name) for name in ("before", "request", "behind"))
