@@ -181,8 +181,8 @@ CASES = [
     _case("gunicorn", f"{ALL} agent protocol bytes",
           lambda r: f'[{r.time:%Y-%m-%d %H:%M:%S} +0000] [{r.number + 100}] {r.ip} "{r.line}" {r.status}'
           f' {_dash(r.size)} "{r.agent}"'),
-    _case("php-fpm", f"{ALL}",
-          lambda r: f'{r.ip} -  {r.clf_time} "{r.method} {r.target}" {r.status}'),
+    _case("a time without brackets", f"{ALL}",
+          lambda r: f'{r.ip} -  {r.iso} "{r.method} {r.target}" {r.status}'),
     _case("lighttpd", f"{ALL} host bytes referrer agent protocol",
           lambda r: f'{r.ip} {r.host} [{r.clf_time}] "{r.line}" {r.status} {_dash(r.size)} "{r.referrer}" "{r.agent}"'),
     _case("jetty", f"{ALL} protocol bytes",

@@ -893,7 +893,8 @@ PLAIN_COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 
         ("0.012 www.example.org", 12_000, "www.example.org"), ('host="a.example" 10.0.0.1:80', None, "a.example"),
         ("- 12.345 ms", 12_345, None), ("15 ms", 15_000, None), ("15ms", 15_000, None), ("8080 21 ms", 21_000, None),
         ("1.5s", 1_500_000, None), ("15 us", 15, None), ("rt=12ms", 12_000, None), ("0.004 12ms", 4_000, None),
-        ("- ms", None, None), ("1042 msg", 1_042, None), ("1795255200", None, None), ("1795255199123", None, None),
+        ('"s" "-" 2083', None, None), ("- ms", None, None), ("1042 msg", 1_042, None),
+        ("1795255200", None, None), ("1795255199123", None, None),
         ('"198.51.100.7, 10.0.0.1"', None, None), ("10.0.0.1:8080 HIT", None, None), ("../x a/b.c", None, None),
     ],
 )  # fmt: skip

@@ -134,6 +134,17 @@ def test_a_day_that_no_month_is_and_the_order_of_lines_decide(lines: list[str], 
     assert inferred(lines).format.layout[0].startswith(f"$date_{order} $clock ")
 
 
+@pytest.mark.parametrize(("zone", "hours"), [("CEST", 2), ("PST", -8), ("IST", None), ("HKT", None)])
+def test_the_name_of_a_zone_behind_a_time_is_not_left_out(zone: str, hours: int | None) -> None:
+    log = requests()
+    lines = [f'[{r.time:%d/%b/%Y:%H:%M:%S} {zone}] {r.ip} "{r.line}" - {r.status}' for r in log]
+    if hours is None:
+        assert infer([line.encode() for line in lines]) is None
+    else:
+        [row, *_] = read(inferred(lines), lines)
+        assert row["event_time"] == log[0].time.replace(microsecond=0) - timedelta(hours=hours)
+
+
 def test_two_columns_that_may_be_the_status_ask_which_it_is() -> None:
     result = ambiguous(
         [f"{r.iso} {r.ip} {r.method} {r.target} {r.status} {404 - r.number % 2}" for r in requests()]

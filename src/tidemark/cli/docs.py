@@ -96,7 +96,9 @@ def formats_page(formats: Sequence[Format]) -> str:
         " `tidemark explain FILE` shows the formats of a file's lines, and at which field other lines differ from the"
         " nearest format.",
         "- Blanks, `\\r` and a byte-order mark around a line do not matter. Between fields a tab counts as a space.\n"
-        "- A time without a zone is read in the site's time zone; the default is UTC. Times keep microseconds.\n"
+        "- A time without a zone is read in the site's time zone; the default is UTC. Times keep microseconds."
+        " Names of zones that mean one offset are read (`EST` to `PDT`, `CET`, `CEST`, `EET`, `EEST`, `WET`, `WEST`,"
+        " `MSK`, `JST`); with another one, such as `IST`, a time is not valid.\n"
         "- `duration_us` is how long the request took, and `host` the host that it asked for. Both may be in trailing"
         " fields of `combined`, `common` and `vhost_combined`: the first number with a unit (`15 ms`), or with decimals"
         " (nginx's `$request_time`, in seconds), is the duration, otherwise a single whole number (Apache's `%D`, in"

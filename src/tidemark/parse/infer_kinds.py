@@ -15,7 +15,7 @@ from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse import durations
 from tidemark.parse.country import is_address
 from tidemark.parse.logtime import any_time
-from tidemark.parse.time_forms import ORDERS, rewritten
+from tidemark.parse.time_forms import ORDERS, ZONES, rewritten
 from tidemark.parse.values import each_distinct
 
 # So many of a sample's lines have to have the layout.
@@ -38,10 +38,17 @@ _FURTHER_STATUSES = (
 )  # fmt: skip
 STATUSES = tuple(str(each) for each in sorted({*map(int, HTTPStatus), *_FURTHER_STATUSES}))
 _METHOD = "|".join(METHODS)
+# Zones with a name that others have, too, or that is in no standard.
+_UNKNOWN_ZONES = (
+    "BST", "IST", "AST", "ADT", "HST", "SST", "NST", "NDT", "AKST", "AKDT", "AEST", "AEDT", "ACST", "ACDT", "AWST",
+    "NZST", "NZDT", "SAST", "WAT", "CAT", "EAT", "PKT", "HKT", "SGT", "KST", "PHT", "ICT", "BRT", "ART", "CLT", "COT",
+    "PET", "GST", "TRT", "WIB", "WITA", "MEZ", "MESZ",
+)  # fmt: skip
 _PATTERNS = {
     "clock": r"^(?:[01]?\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?$",
     "half": r"^[AaPp]\.?[Mm]\.?$",
-    "zone": r"^(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$",
+    "zone": rf"^(?:Z|UTC|GMT|{'|'.join(ZONES)}|[+-]\d\d:?\d\d)$",
+    "unknown_zone": f"^(?:{'|'.join(_UNKNOWN_ZONES)})$",
     "method": rf"^(?i)(?:{_METHOD})$",
     "target": r"^(?:/|https?://[^/]|wss?://[^/]|\*$)",
     "path": r"^(?:/|\*$)",
@@ -105,9 +112,10 @@ class Column:
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """The kinds that fit all values: time, time_dmy, time_mdy, date, date_dmy, date_mdy, clock, half, zone, epoch,
-        address, addresses, request, method, target, path (one that has no host), url, protocol, status, integer,
-        decimal, duration (with its unit), agent, host, query, country, word. Empty if no value is there."""
+        """The kinds that fit all values: time, time_dmy, time_mdy, date, date_dmy, date_mdy, clock, half, zone,
+        unknown_zone, epoch, address, addresses, request, method, target, path (one that has no host), url, protocol,
+        status, integer, decimal, duration (with its unit), agent, host, query, country, word. Empty if no value is
+        there."""
         return _kinds(self.present) if len(self.present) else frozenset()
 
 

@@ -75,7 +75,12 @@ def _candidates(columns: Sequence[Column]) -> list[Fields]:
         elif kinds & {"date", "date_dmy", "date_mdy"} and (clock := _clock(columns, number)) is not None:
             date = "date" if "date" in kinds else "date_?"
             candidates.append(_with_neighbours(columns, clock, {number: date, clock: "clock"}))
-    return candidates
+    return [each for each in candidates if not _has_unknown_zone(columns, max(each))]
+
+
+def _has_unknown_zone(columns: Sequence[Column], last: int) -> bool:
+    """Whether the name of a zone is right after a time, which would be another one without it."""
+    return last + 1 < len(columns) and "unknown_zone" in columns[last + 1].kinds
 
 
 def _clock(columns: Sequence[Column], date: int) -> int | None:

@@ -22,13 +22,28 @@ _CLOCK = (
 )
 # The offset counts; the name of the zone after it is left out.
 _ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?: (?:[A-Z]{3,4}|\([A-Za-z ]+\)))?)?"
+# Names of zones that mean one offset: those of RFC 5322 and of Europe's and Japan's times. Others, such as BST and IST,
+# mean several.
+ZONES = {
+    "EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800",
+    "PDT": "-0700", "WET": "+0000", "WEST": "+0100", "CET": "+0100", "CEST": "+0200", "EET": "+0200", "EEST": "+0300",
+    "MSK": "+0300", "JST": "+0900",
+}  # fmt: skip
+_OF_ZONE = (
+    r"^(?P<head>(?:.*[^+\d-])?\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?) ?"
+    rf"(?P<zone>{'|'.join(ZONES)})(?P<year>(?: \d{{4}})?)$"
+)
+# A month in other letters, and a colon in front of the fraction.
+_MONTH = r"^(?P<day>\d\d?[/-])(?P<month>[A-Z]{3}|[a-z]{3})(?P<rest>[/-]\d{4}.*)$"
+_FRACTION = r"(:\d\d:\d\d):(\d{3,9})( |$)"
 _BETWEEN = r"(?:[ T:_,]+|,? - )"
 _FORMS = (
     rf"(?P<year>\d{{4}})[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?){_BETWEEN}{_CLOCK}{_ZONE}",
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)[ T_-]?"
     rf"(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)(?P<fraction>[.,]\d{{1,9}})?(?P<half>){_ZONE}",
     rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{{4}}){_BETWEEN}{_CLOCK}{_ZONE}",
-    # The usual time of access logs with a number for the month.
+    # The usual time of access logs with a number for the month, which cPanel writes first, and always -0000 behind it.
+    rf"(?P<month>0\d|1[0-2])/(?P<day>\d\d)/(?P<year>\d{{4}}):{_CLOCK} (?P<zone>-0000)",
     rf"(?P<day>\d\d)/(?P<month>\d\d)/(?P<year>\d{{4}}):{_CLOCK} (?P<zone>[+-]\d\d\d\d)",
 )
 # Dates whose first two numbers are day and month in an order that only their reader knows.
@@ -61,13 +76,13 @@ def with_time(texts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 def rewritten(text: pa.Array, order: str = "") -> pa.Array:
     """Times in the notation of ISO 8601 where they are in another one; others as they are.
 
-    Reads `2026/11/21 - 10:00:00`, `2026-11-21 10:00:00 PM`, `20261121T100000Z` and `21.11.2026 10:00`, and in the
-    `order` dmy or mdy also `21/11/2026 10:00:00` or `11/21/2026 10:00:00`.
+    Names of zones become offsets. Reads `2026/11/21 - 10:00:00`, `2026-11-21 10:00:00 PM`, `20261121T100000Z` and
+    `21.11.2026 10:00`, and in the `order` dmy or mdy also `21/11/2026 10:00:00` or `11/21/2026 10:00:00`.
     """
     if flags_of(pc.match_substring_regex(text, _USUAL)).all():
         return text
     coded = pc.utf8_trim(text, "[] ").dictionary_encode()
-    times = coded.dictionary
+    times = _spelled(coded.dictionary)
     open_ = ~flags_of(pc.match_substring_regex(times, _USUAL))
     for form in (_ORDERED[order], *_FORMS) if order else _FORMS:
         if not open_.any():
@@ -78,6 +93,21 @@ def rewritten(text: pa.Array, order: str = "") -> pa.Array:
             times = where(~matching, times, _iso(parts))
             open_ &= ~matching
     return times.take(coded.indices)
+
+
+def _spelled(times: pa.Array) -> pa.Array:
+    """The times with offsets in place of names of zones, and with months and fractions in the usual spelling."""
+    times = pc.replace_substring_regex(times, _FRACTION, r"\1.\2\3")
+    parts = pc.extract_regex(times, _MONTH)
+    if parts.null_count < len(parts):
+        day, month, rest = parts.flatten()
+        times = pc.coalesce(pc.binary_join_element_wise(day, pc.utf8_capitalize(month), rest, ""), times)
+    parts = pc.extract_regex(times, _OF_ZONE)
+    if parts.null_count < len(parts):
+        head, zone, year = parts.flatten()
+        offsets = pa.array(list(ZONES.values())).take(pc.index_in(zone, pa.array(list(ZONES))))
+        times = pc.coalesce(pc.binary_join_element_wise(head, " ", offsets, year, ""), times)
+    return times
 
 
 def _iso(parts: pa.StructArray) -> pa.Array:

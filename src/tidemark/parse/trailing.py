@@ -22,6 +22,8 @@ _DURATION = (
     # ten digits a time.
     rf'(?P<value>\d+(?:\.\d+)?(?:{UNITS}| [nuµμm]?s)|\d{{1,8}}\.\d+|"\d{{1,8}}\.(?:\d|\d{{3,}})s?")(?: |$)'
 )
+# cPanel writes one of its ports last, behind a letter and the header X-Forwarded-For.
+_CPANEL = r'^ *"[a-z-]" "[^"]*" 20[789]\d$'
 _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
     r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
@@ -49,6 +51,7 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
+    single &= ~flags_of(pc.match_substring_regex(where(single, tail, None), _CPANEL))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
     first = pc.ascii_trim(_matched(tail, _DURATION), '"')
     duration = microseconds(first, 6)
