@@ -144,6 +144,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         NO_HOST | NO_REFERRER | NO_PROTOCOL | {"method": method, "bytes": 0, "user_agent": None}
         for method in ("GET", None)
     ],
+    "gorouter": [
+        {"event_time": TIME + timedelta(milliseconds=123)} | MS_12,
+        {"event_time": TIME + timedelta(milliseconds=123)} | MS_12,
+    ],
+    "glassfish": [
+        {"remote_user": user, "user_agent": None} | NO_HOST | NO_REFERRER for user in ("alice", None)
+    ],
+    "nexus": [{"remote_user": "alice"} | NO_HOST | NO_REFERRER | MS_12],
     "heroku": [
         {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,
         {"user_agent": None, "duration_us": 18_000} | NO_REFERRER | NO_PROTOCOL,

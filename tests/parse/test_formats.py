@@ -100,6 +100,11 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "dash without quotes as referrer": (
         combined().replace('"https://example.org/a"', "-"), {"referrer": None}
     ),
+    "a dash in front of referrer and agent": (combined(result="200 512 -"), {}),
+    "the method of a route in the request": (combined(request="GET GET /docs/?page=2 HTTP/1.1"), {}),
+    "another method in the request": (
+        combined(request="GET POST /docs/?page=2 HTTP/1.1"), {"path": "POST /docs/"}
+    ),
     "dash without quotes as agent": (
         combined().replace(f'"{FIREFOX}"', "-"), {"user_agent": None}
     ),

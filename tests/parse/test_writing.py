@@ -78,6 +78,7 @@ TIME = {
     "caddy_console": 1_000,
     "haproxy_http": 1_000,
     "keycdn": 1_000,
+    "gorouter": 1_000,
     "envoy": 1_000,
     "squid": 1_000,
     "by_layout": 1_000,
@@ -86,6 +87,7 @@ TIME = {
 DURATION = dict.fromkeys(
     ("iis_w3c", "iis_native", "haproxy_http", "haproxy_clf", "envoy", "traefik_clf", "aws_s3", "squid",
      "uwsgi", "akamai_json", "cloudflare_json", "heroku", "alibaba_cdn", "confluence", "gerrit",
+     "nexus",
      "by_haproxy", "by_tomcat", "by_layout"), 1_000
 ) | {"gandi": 1_000_000, "icecast": 1_000_000}  # fmt: skip
 

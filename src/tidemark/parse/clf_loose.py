@@ -104,14 +104,21 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
 
 
 def _with_bare_referrer(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Numbers, referrer and user agent of lines whose referrer is not in quotes, as Jira writes it: then the next field
-    is the user agent."""
-    parts = pc.extract_regex(texts["numbers"], r"^(?P<numbers>.*?) +(?P<referrer>https?://[^ ]+)$")
+    """The texts of lines whose referrer is not in quotes: an address, as Jira writes it, or the dash of App Engine in
+    front of an agent and a host. Then the next field is the user agent."""
+    parts = pc.extract_regex(texts["numbers"], r"^(?P<numbers>.*?) +(?P<referrer>https?://[^ ]+|-)$")
     bare = flags_of(pc.is_valid(parts))
+    dash = flags_of(pc.equal(pc.struct_field(parts, "referrer"), "-"))
+    if dash.any():
+        dashed = flags_of(pc.match_substring_regex(texts["user_agent"], DOMAIN))
+        dashed &= ~flags_of(pc.match_substring_regex(texts["referrer"], "^(?:-|[a-z-]+:.*)?$"))
+        bare &= ~dash | dashed
     if not bare.any():
         return {}
+    behind = pc.binary_join_element_wise("", ' "', texts["user_agent"], '"', texts["rest"], "")
     return {
         "numbers": where(~bare, texts["numbers"], pc.struct_field(parts, "numbers")),
         "user_agent": where(~bare, texts["user_agent"], texts["referrer"]),
         "referrer": where(~bare, texts["referrer"], pc.struct_field(parts, "referrer")),
+        "rest": where(~(bare & dash), texts["rest"], behind),
     }

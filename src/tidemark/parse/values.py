@@ -157,6 +157,7 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     first = Parts.of(request, " ", 1)
     second = Parts.of(first.at(1), " ", 1, last=True)
     method, target, protocol = first.at(0), second.at(0), second.at(1)
+    target = _without_route_method(method, target)
     http = (
         (second.count == 2)
         & one_of(method, _METHODS, _METHOD)
@@ -186,6 +187,17 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
         )
         http = http | mask
     return http, method, target, protocol
+
+
+def _without_route_method(method: pa.Array, target: pa.Array) -> pa.Array:
+    """Targets without the method in front of the path: AWS API Gateway writes the key of a route, `GET /docs`."""
+    odd = ~flags_of(pc.starts_with(target, "/"))
+    if not odd.any():
+        return target
+    parts = pc.extract_regex(where(odd, target, None), "^(?P<method>[A-Z]+) (?P<path>/.*)$")
+    routed = pc.struct_field(parts, "method")
+    routes = flags_of(pc.equal(routed, method)) | flags_of(pc.equal(routed, "ANY"))
+    return where(~routes, target, pc.struct_field(parts, "path"))
 
 
 def path_and_query(target: pa.Array) -> tuple[pa.Array, pa.Array]:
