@@ -8,14 +8,38 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from ua_parser import parse
+from ua_parser.core import Domain
+from ua_parser.matchers import UserAgentMatcher
+from ua_parser.regex import Resolver
 
 from tidemark.parse import bots
 from tidemark.parse.bots import Bot
 from tidemark.parse.lists import version_of
 
-_MOBILE = re.compile(r"Mobi|iPhone|iPod|Windows Phone|Opera Mini")
-# "Tablet PC" is a part of Windows, on desktops too.
-_TABLET = re.compile(r"iPad|Tablet(?! PC)|Kindle|Silk/|PlayBook")
+# The device of an agent is the first that matches.
+_DEVICES = {
+    # Televisions, consoles, headsets and watches, some of which also call themselves mobile, Android or Windows.
+    "other": (
+        r"(?:\b|_)TV(?:\b|_)|(?i:smart[-_]?tv|playstation|xbox)|HbbTV|GoogleTV|AppleTV|BRAVIA|\bAFT[A-Z]|CrKey|\bRoku"
+        r"|NetCast|Web0S|Nintendo|OculusBrowser|\bVR Safari|watchOS"
+    ),
+    # "Tablet PC" is a part of Windows, on desktops too. An iPad that asks for pages for desktops poses as a Macintosh.
+    "tablet": (
+        r"iPad|Tablet(?:[^ ]| [^P]|$)|Kindle|Silk/|PlayBook|Macintosh.*(?:Mobile/|(?:Cri|Fx|Edg)iOS/)"
+    ),
+    "mobile": (
+        r"Mobi|iPhone|iPod|Windows Phone|Opera Mini|MIDP|(?i:up\.browser)|WAP[- ]?Browser|MAUI|BlackBerry|Symbian"
+        r"|SymbOS|BREW|Series ?60|\(Phone;|iPh\d"
+    ),
+}
+# Browsers on Android are on a tablet without the word "Mobile", by Google's guide. Other apps never have that word, so
+# only the model can be a tablet's.
+_ANDROID_TABLET = re.compile(
+    r"Safari/|Gecko/|\bSM-[TXP]\d|\bGT-[NP]\d|(?:Media|Mate)?Pad\b|\b[Tt][Aa][Bb]\b|Nexus (?:7|9|10)\b|\bKF[A-Z]{2,}"
+    r"|Lenovo TB"
+)
+# Programs on a Mac whose system the list takes for iOS.
+_MAC = re.compile(r"Darwin/\S+ \((?:x86_64|i386|Power%20Macintosh)\)")
 # Only the beginning of a user agent is searched. Real ones have a few hundred characters, and each pattern takes time
 # for every further one.
 MOST_CHARACTERS = 1_000
@@ -34,7 +58,7 @@ class Agent(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the pattern lists."""
-    devices = version_of(_MOBILE.pattern, _TABLET.pattern, MOST_CHARACTERS)
+    devices = version_of(_DEVICES, _ANDROID_TABLET.pattern, _MAC.pattern, MOST_CHARACTERS)
     return f"ua-parser {version('ua-parser-builtins')}-{devices}, {bots.rules_version()}"
 
 
@@ -51,15 +75,28 @@ def _described(user_agent: str) -> Agent:
         return Agent("Other", "Other", "other", None)
     result = parse(user_agent)
     browser = result.user_agent.family if result.user_agent else "Other"
-    os = result.os.family if result.os else "Other"
+    os = _os(user_agent, result.os.family if result.os else "Other")
     bot = bots.bot_of(user_agent)
     return Agent(browser, os, "bot" if bot else _device(user_agent, os), bot)
 
 
+def _os(user_agent: str, listed: str) -> str:
+    if "OpenHarmony" in user_agent:
+        return "HarmonyOS"
+    return "Mac OS X" if listed == "iOS" and _MAC.search(user_agent) else listed
+
+
 def _device(user_agent: str, os: str) -> str:
-    # The word "Mobile" distinguishes Android phones from tablets, by Google's guide.
-    if _TABLET.search(user_agent) or (os == "Android" and "Mobile" not in user_agent):
-        return "tablet"
-    if _MOBILE.search(user_agent) or os in ("Android", "iOS"):
+    if match := _devices()(user_agent, Domain.USER_AGENT).user_agent:
+        return match.family
+    if os == "Android" or "FBAN/FB4A" in user_agent:
+        return "tablet" if _ANDROID_TABLET.search(user_agent) else "mobile"
+    if os == "iOS":
         return "mobile"
     return "desktop" if os != "Other" else "other"
+
+
+@cache
+def _devices() -> Resolver:
+    """Finds the device in a user agent with the matcher of ua-parser, which is several times as fast as Python's."""
+    return Resolver(([UserAgentMatcher(pattern, device) for device, pattern in _DEVICES.items()], [], []))
