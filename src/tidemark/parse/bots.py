@@ -29,12 +29,12 @@ PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
 # An agent that calls itself a bot: with its version (`FooBot/1.0`, `foo-spider/2`), by the word alone (`FooBot`), or
 # with the address of its operator (`Foo/1.0 (+https://foo.example)`). Names of the lists go before.
-_WORD = r"([\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider))"
-_WITH_VERSION = re.compile(rf"{_WORD}/v?\d")
-_ALONE = re.compile(rf"{_WORD}(?:[^A-Za-z]|$)")
+_WORD = r"(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)"
+_WITH_VERSION = re.compile(rf"(?<![\w.-])([\w.-]*{_WORD})/v?\d")
+_ALONE = re.compile(rf"(?<![\w.-])([\w.-]*{_WORD})(?:[^A-Za-z]|$)")
 _CONTACT = re.compile(r"\+(?:https?:/*(?:www\.)?|mailto:[^@\s]*@|www\.)([\w.-]+)")
-# What has a version has the word alone.
-_SELF_DECLARED = re.compile(f"{_ALONE.pattern}|{_CONTACT.pattern}")
+# All of these, for a matcher without look-behind.
+_SELF_DECLARED = re.compile(rf"{_WORD}(?:[^A-Za-z]|$)|{_CONTACT.pattern}")
 # The name in front of an address, without its version.
 _BEFORE_ADDRESS = re.compile(
     r"(?<![\w.-])(?!compatible|Mozilla|Chrome|Mobile|Safari|Gecko|Android|iPhone|iOS|Darwin)([^\W\d][\w.-]*)"
