@@ -17,4 +17,4 @@ _NAMES = {file.stem for file in _FILES if file.suffix in (".toml", ".py")}
 FORMATS: tuple[str, ...] = (*_FIRST, *sorted(_NAMES - {"__init__", *_FIRST, *_LAST}), *_LAST)
 # Increment when a reader of lines gives another result. Readers are code, so they have no hash. It is part of
 # `rules_version` in silver.requests.
-VERSION = 10
+VERSION = 11
