@@ -606,6 +606,8 @@ def reference(value: bytes) -> dict[str, Any] | None:
     request = re.sub(r"\A([A-Z][A-Z_-]{1,31}) +", r"\1 ", request)
     http = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (\S.*) (HTTP/\d(?:\.\d)?)", request, re.DOTALL | re.ASCII)
     method, target, protocol = http.groups() if http else _unversioned(request)
+    if http:  # the key of a route in place of the target
+        target = re.sub(rf"\A(?:{method}|ANY) (?=/)", "", target)
     path, _, query = _unescaped(target).partition("?") if target else (None, "", None)
     return {
         "host": _unescaped(host).lower() if host is not None else None,

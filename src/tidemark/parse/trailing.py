@@ -16,12 +16,12 @@ from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.durations import UNITS, microseconds, with_unit
 
 # The fields in question follow nothing, or one of these names.
-_DURATION = (
-    r"(?:^| )(?:(?:rt|request_time|req_time|duration|latencySeconds)[=:])?"
-    # Behind a blank, `msec` is rather a name. A text in quotes with two decimals is nginx's `$gzip_ratio`, and one of
-    # ten digits a time.
-    rf'(?P<value>\d+(?:\.\d+)?(?:{UNITS}| [nuµμm]?s)|\d{{1,8}}\.\d+|"\d{{1,8}}\.(?:\d|\d{{3,}})s?")(?: |$)'
-)
+_OF_DURATION = r"(?:^| )(?:(?:rt|request_time|req_time|duration|latencySeconds)[=:])?(?P<value>%s)(?: |$)"
+# A text in quotes with two decimals is nginx's `$gzip_ratio`, and one of ten digits a time.
+_DECIMAL = r'\d{1,8}\.\d+|"\d{1,8}\.(?:\d|\d{3,})s?"'
+_SECONDS = _OF_DURATION % _DECIMAL
+# Behind a blank, `msec` is rather a name.
+_WITH_UNIT = _OF_DURATION % rf"\d+(?:\.\d+)?(?:{UNITS}| [nuµμm]?s)|{_DECIMAL}"
 # cPanel writes one of its ports last, behind a letter and the header X-Forwarded-For.
 _CPANEL = r'^ *"[a-z-]" "[^"]*" 20[789]\d$'
 _HOST = (
@@ -53,7 +53,8 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
     single &= ~flags_of(pc.match_substring_regex(where(single, tail, None), _CPANEL))
     whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
-    first = pc.ascii_trim(_matched(tail, _DURATION), '"')
+    lettered = pc.any(pc.match_substring(tail, "s")).as_py()  # each unit has this letter
+    first = pc.ascii_trim(_matched(tail, _WITH_UNIT if lettered else _SECONDS), '"')
     duration = microseconds(first, 6)
     united = where(flags_of(pc.is_null(duration)), first, None)
     if united.null_count < len(united):

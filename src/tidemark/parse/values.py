@@ -194,7 +194,7 @@ def _without_route_method(method: pa.Array, target: pa.Array) -> pa.Array:
     odd = ~flags_of(pc.starts_with(target, "/"))
     if not odd.any():
         return target
-    parts = pc.extract_regex(where(odd, target, None), "^(?P<method>[A-Z]+) (?P<path>/.*)$")
+    parts = pc.extract_regex(where(odd, target, None), "^(?P<method>[A-Z_-]+) (?P<path>/.*)$")
     routed = pc.struct_field(parts, "method")
     routes = flags_of(pc.equal(routed, method)) | flags_of(pc.equal(routed, "ANY"))
     return where(~routes, target, pc.struct_field(parts, "path"))
