@@ -225,7 +225,8 @@ def test_lines_of_all_formats_among_each_other_are_read_as_alone() -> None:
 def test_blanks_around_a_line_and_its_end_make_no_difference(line: str) -> None:
     [expected] = read([line])
     assert expected is not None
-    for variant in (line + " ", line + "\r", line + "\r\n", "\ufeff" + line, " \t" + line + "\t"):
+    around = ("{} ", "{}\r", "{}\r\n", "\ufeff{}", " \t{}\t", "\u200b{}\u00a0", "\x1e{}\n")
+    for variant in (each.replace("{}", line) for each in around):
         assert read([variant]) == [expected], variant
 
 
@@ -253,9 +254,17 @@ WRAPPERS = {
     "RFC 3164 with a process": "<134>Nov  1 10:00:00 web1 nginx[1234]: {}",
     "RFC 3164 as in a file": "Nov 21 10:00:00 web1 haproxy[1234]: {}",
     "RFC 3164 without a host": "<190>Nov 21 10:00:00 nginx: {}",
+    "RFC 3164 with a year": "<190>Nov 21 2026 10:00:00 web1 nginx: {}",
+    "RFC 3164 without a tag": "Nov 21 10:00:00 web1 {}",
+    "RFC 3164 behind a relay": "<13>Nov 21 10:00:01 relay <190>Nov 21 10:00:00 web1 nginx: {}",
     "an ISO time": "2026-11-21T10:00:00.123456+01:00 web1 nginx[1]: {}",
     "RFC 5424": "<165>1 2026-11-21T10:00:00.003Z web1 nginx 1234 ID47 - {}",
     "RFC 5424 with data": '<165>1 2026-11-21T10:00:00.003Z web1 nginx - - [a@1 b="c\\"]" d="e"][f@2 g="h"] {}',
+    "RFC 5424 behind its length": "512 <165>1 2026-11-21T10:00:00.003Z web1 nginx 1234 ID47 - {}",
+    "docker logs -t": "2026-11-21T10:00:00.123456789Z {}",
+    "docker compose logs -t": "web-1  | 2026-11-21T10:00:00.123456789Z {}",
+    "logcli": '2026-11-21T10:00:00Z {app="web", pod="a"}   {}',
+    "a carriage return as rsyslog escapes it": "Nov 21 10:00:00 web1 nginx: {}#015",
     "CRI": "2026-11-21T10:00:00.123456789Z stdout F {}",
     "CRI with a zone": "2026-11-21T10:00:00.123456789+01:00 stderr F {}",
     "a journald export": "MESSAGE={}",
@@ -275,6 +284,12 @@ ENVELOPES = {
                                          "host": {"name": "web1"}, "log": {"offset": 7}, "message": line}),
     "journald as JSON": lambda line: json.dumps({"MESSAGE": line, "PRIORITY": "6", "_PID": "7"}),
     "Docker in syslog": lambda line: WRAPPERS["RFC 3164"].replace("{}", docker(line)),
+    "logcli without labels": lambda line: f"2026-11-21T11:00:00+01:00 {{}}       {line}",
+    "GELF": lambda line: json.dumps({"version": "1.1", "host": "web1", "short_message": line, "timestamp": 1.5}),
+    "GELF with both messages": lambda line: json.dumps({"full_message": line, "short_message": line[:40]}),
+    "Splunk's export": lambda line: json.dumps({"preview": False, "offset": 0, "result": {"_raw": line}}),
+    "NXLog": lambda line: json.dumps({"EventReceivedTime": "x", "Message": line, "raw_event": line[:40]}),
+    "Datadog": lambda line: json.dumps({"id": "a", "content": {"service": "web", "message": line}}),
     # As viewers of logs export them: CloudWatch, Kibana, Grafana.
     "CSV behind a time": lambda line: csv(line, "2026-11-21 10:00:00.123,"),
     "CSV behind a number": lambda line: csv(line, "1795255200000,"),
@@ -340,9 +355,73 @@ def test_words_before_a_line_make_no_difference(words: str) -> None:
     assert read([words + line for line in lines]) == expected
 
 
-@pytest.mark.parametrize("file", ["access.log.1:", "logs/access.log:12:", "INFO:gunicorn.access:"])
+@pytest.mark.parametrize(
+    "file", ["access.log.1:", "logs/access.log:12:", "INFO:gunicorn.access:", "access.log-12-"]
+)
 def test_a_name_before_an_address_makes_no_difference(file: str) -> None:
-    assert read([f"{file}{ADDRESSES[0]} {REST}"]) == read([f"{ADDRESSES[0]} {REST}"])
+    lines = [f"{address} {REST}" for address in (*ADDRESSES, "203.0.113.7:4711", "::1", "fe80::1")]
+    if not file.endswith("-"):  # which hosts may have
+        lines += [f"{host} {ADDRESSES[0]} {REST}" for host in ("www.example.org:443", "www.example.org")]
+    expected = read(lines)
+    assert all(row and row["client_ip"] for row in expected)
+    assert read([file + line for line in lines]) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "access.log:",
+        "access.log:12:",
+        "access.log-12-",
+        "web-7d9f8-x2 nginx ",
+        "0|app  | 2026-11-21T10:00:00: ",
+        "2026-11-21T10:00:00Z app[d8d9] ams [info] ",
+        "2026-11-21T10:00:00.123456+00:00 ecs/web/abc ",
+        "[2026-11-21T10:00:00Z] ",
+        "2026-11-21 10:00:00 UTC ",
+        "<190>Nov 21 10:00:00 ",
+        "Nov 21 10:00:00 web1 nginx:",
+        "\x1e",
+    ],
+)
+def test_words_before_an_object_make_no_difference(words: str) -> None:
+    lines = [line for line in LINES if line.startswith("{") or "\t{" in line]
+    assert len(lines) > 10
+    assert formats_and_columns([words + line for line in lines]) == formats_and_columns(lines)
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-11-21T10:00:00Z ", "Nov 21 10:00:00 web1 ", "web-1  | 2026-11-21T10:00:00Z "]
+)
+@pytest.mark.parametrize(
+    "head",
+    ["2001:db8::7", "203.0.113.7:4711", "www.example.org:443 203.0.113.7", '"203.0.113.7"', '"2001:db8::7"'],
+)
+def test_the_beginning_of_a_line_is_no_tag_of_syslog(time: str, head: str) -> None:
+    line = f'{head} {REST} "-" "curl/8.5.0"'
+    assert read([time + line]) == read([line]) != [None]
+
+
+def test_the_name_of_a_source_file_is_no_host() -> None:
+    [row] = read([f"2026-11-21 10:00:00,123 INFO access.py:123 {ADDRESSES[0]} {REST}"])
+    assert row is not None and (row["client_ip"], row["host"]) == (ADDRESSES[0], None)
+
+
+@pytest.mark.parametrize("head", ["", "Nov 21 10:00:00 web1 app[7]: "])
+def test_control_characters_that_rsyslog_escapes_are_as_if_they_were_not_there(head: str) -> None:
+    coloured = '203.0.113.7 - - [21/Nov/2026 10:00:00] "#033[37mGET /docs/ HTTP/1.1#033[0m" 200 512'
+    plain = coloured.replace("#033[37m", "").replace("#033[0m", "")
+    tabbed = next(each for each in DECLARED if each.name == "caddy_console").examples[0]
+    for escaped, line in (
+        (coloured, plain),
+        (f"{plain}#015", plain),
+        (f"{PLAIN_COMBINED}#015#012", PLAIN_COMBINED),
+        (f"{nginx()}#015", nginx()),
+        (tabbed.replace("\t", "#011"), tabbed),
+    ):
+        assert read([head + escaped]) == read([line]) != [None]
+    [row] = read([f'{head}{PLAIN_COMBINED[:-1]}#011#015#033a"'])
+    assert row is not None and row["user_agent"].endswith("#011#015#033a")
 
 
 @pytest.mark.parametrize(
@@ -484,6 +563,7 @@ def nginx(**keys: Any) -> str:
         (nginx(http_user_agent="a@b").replace("@", "\t"), {"user_agent": r"a\x09b"}),
         # Of a JSON array.
         ("[" + nginx() + "]", {}), ("[ " + nginx() + ",", {}), (nginx() + ",", {}), (nginx() + " ]", {}),
+        (", " + nginx(), {}),
         # Names with dots, as libraries for logging in Elastic's schema write them.
         (
             json.dumps({

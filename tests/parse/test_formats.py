@@ -525,7 +525,7 @@ def text_of(value: bytes) -> str | None:
         char if not "\udc80" <= char <= "\udcff" else f"\\x{ord(char) - 0xDC00:02X}"
         for char in value.decode("utf-8", "surrogateescape")
     )
-    line = line.strip(" \t\r\n\f\v\0\ufeff")
+    line = line.strip(" \t\r\n\f\v\0\x1e\ufeff\u00a0\u200b")
     if len(value) > 65_536 or re.search(r"[\r\n]", line):
         return None
     line = (
@@ -534,7 +534,7 @@ def text_of(value: bytes) -> str | None:
         else line
     )
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", lambda match: f"\\x{ord(match[0]):02X}", line).strip(
-        " \t\ufeff"
+        " \t\ufeff\u00a0\u200b"
     )
 
 
@@ -582,7 +582,8 @@ def reference(value: bytes) -> dict[str, Any] | None:
     if host is not None and not re.fullmatch(r"\[[0-9a-f:.]+\]", host.lower()):
         dated = re.fullmatch(r"\d+|\d{4}-\d\d-\d\d.*", host, re.ASCII)
         level = host.lower() in ("trace", "debug", "info", "notice", "warn", "warning", "error")
-        if dated or level or re.search(r"[] =<>/[(){}|@,;]", _unescaped(host)):
+        file = re.search("[g-z].*:|:.*[g-z]", host.lower())
+        if dated or level or file or re.search(r"[] =<>/[(){}|@,;]", _unescaped(host)):
             return None
     user = " ".join(words[2:]).strip(" ")
     if behind:

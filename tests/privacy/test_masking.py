@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from silver import requests
 from tests.parse import test_writing as writing
+from tests.parse.test_each_format import ENVELOPES
 from tests.privacy.lines import (
     ANONYMOUS,
     CHANGED,
@@ -115,6 +116,23 @@ def test_the_examples_of_all_formats_are_read_as_before(mode: SitePrivacy, tmp_p
         assert without(later, {"ingested_at"}) == without(row, {"ingested_at"}), format.name
         assert row["remote_user"] is None
         assert before["client_ip"] is None or str(before["client_ip"]) not in str(row["value"])
+
+
+@pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)
+def test_lines_in_envelopes_are_read_as_before(mode: SitePrivacy, tmp_path: Path) -> None:
+    plain = [
+        line("alice").decode(),
+        '{"time":"2026-11-21T10:00:00Z","ip":"198.51.100.77","uri":"/","status":200}',
+    ]
+    lines = bronze([put(each).encode() for put in ENVELOPES.values() for each in plain])
+    exact, first = validated(lines, tmp_path), validated(lines, tmp_path, mode)
+    again = validated(as_bronze(first), tmp_path, mode)
+    changed = CHANGED if mode is MASKED else CHANGED_BY_ANONYMOUS
+    for before, row, later in zip(exact, first, again, strict=True):
+        assert before["client_ip"] == "198.51.100.77"
+        assert without(row, changed) == without(before, changed)
+        assert without(later, {"ingested_at"}) == without(row, {"ingested_at"})
+        assert "198.51.100.77" not in str(row["value"]) and "alice" not in str(row["value"])
 
 
 @pytest.mark.parametrize("format", writing.FORMATS, ids=lambda format: format.name)

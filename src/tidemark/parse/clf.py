@@ -49,12 +49,16 @@ _IPV6 = r"::|(?:[^:]*:){7}|^-$"
 _NUMBERED = r"^\d+:\d+\."
 # Behind an address, a name of a host may be in place of the ident, as lighttpd writes it, or in front of it.
 _NUMERIC = r"^(?:\d+(?:\.\d+){3}|[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,})$"
-_NAME_ALONE = r"(?:[\w-]+\.)+[A-Za-z][\w-]*"
-NAME = rf"{_NAME_ALONE}(?::\d+)?"
+NAME_ALONE = r"(?:[\w-]+\.)+[A-Za-z][\w-]*"
+NAME = rf"{NAME_ALONE}(?::\d+)?"
 DOMAIN = f"^{NAME}$"
-_WITH_PORT = rf"^{_NAME_ALONE}:\d+$"
-# Words in front of lines that are no hosts: with bytes that hosts cannot have, numbers, dates and levels of loggers.
-_NO_HOST = r'[] "=<>/[(){}|@,;]|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$'
+_WITH_PORT = rf"^{NAME_ALONE}:\d+$"
+# Words in front of lines that are no hosts: with bytes that hosts cannot have, names of files with a colon, numbers,
+# dates and levels of loggers.
+_NO_HOST = (
+    r'[] "=<>/[(){}|@,;]|[g-z].*:|:.*[g-z]'
+    r"|^(?:\d+|\d{4}-\d\d-\d\d.*|trace|debug|info|notice|warn|warning|error)$"
+)
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
 
 

@@ -168,6 +168,7 @@ def detected(
     if others := names & {each.name for each in (*_OTHERS, *own)}:
         read = read.kept(~_is_one_of(named, others))
     open_ = lines.sound & (~read.sound | clf.doubtful(read))
+    open_ |= wrappers.may_be_escaped(lines.text, read.sound & flags_of(pc.is_null(read.columns["method"])))
     known = np.ones(len(named), bool)
     if unknown := names - {None, *formats}:
         known = ~_is_one_of(named, unknown)

@@ -39,8 +39,9 @@ _NAME = "inferred"
 _IN_REQUEST = 2
 # Fields that are parts of a time.
 _PARTS = frozenset(("clock", "zone", "half"))
-# A first column that looks like the name of a container, in front of its line as `docker compose` writes it.
-_COLUMN = r"^(?:[A-Za-z0-9_.-]*[A-Za-z.]|[A-Za-z0-9.]*) +\| "
+# A first column that looks like an envelope: like the name of a container, in front of its line as `docker compose`
+# writes it, or a time in front of another one, as of `docker logs -t`.
+_COLUMN = r"^(?:(?:[A-Za-z0-9_.-]*[A-Za-z.]|[A-Za-z0-9.]*) +\| |\d{4}-\d\d-\d\dT[^ ]+ \d{4}-\d\d-\d\dT)"
 _NAMED_DATE = "^[A-Z][a-z]{2}"
 # A dump of a database, whose rows may be requests.
 _STATEMENT = r"^(?i)(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|COPY|CREATE|ALTER)\s"

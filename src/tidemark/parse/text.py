@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, Parts, flags_of, offsets_of, where
 
 HIDDEN_BACKSLASH, HIDDEN_QUOTE = "\x02", "\x01"
-_AROUND = " \t\r\n\f\v\0\ufeff"
+# Also what pages of the web and JSON text sequences (RFC 7464) have around lines.
+_AROUND = " \t\r\n\f\v\0\x1e\ufeff\u00a0\u200b"
 _LINE_ENDS = list(b"\r\n")
 _TAB = ord("\t")
 # A colour or style of a terminal, raw or as it stands once control characters are escaped.

@@ -9,42 +9,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.parse.clf import NAME, NAME_ALONE
 from tidemark.parse.objects import Objects, is_object, objects_of
 
 # The key at which an object inside one gets that one's time.
 ENVELOPE_TIME = "_envelope_time"
 # JSON: Docker and Fluent Bit, Vector and Filebeat, journald, Filebeat once it has parsed a line, Google Cloud, the
-# OpenTelemetry Collector, CloudWatch, Splunk, Azure's App Service.
+# OpenTelemetry Collector, CloudWatch, Splunk and its exports, Azure's App Service, GELF, NXLog, Datadog.
 PATHS = (
     "log", "message", "MESSAGE", "event.original", "textPayload", "body", "Body", "msg", "line", "@message", "_raw",
-    "_source.message", "resultDescription", "properties",
+    "_source.message", "resultDescription", "properties", "result._raw", "full_message", "short_message", "Message",
+    "raw", "content.message",
 )  # fmt: skip
 
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
 # With the name `time`, it is that of an object behind it that has none.
-_TIME = rf"(?P<time>{_ISO}|\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{{4}})"
+_TIME = rf"(?P<time>{_ISO}|\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:[+-]\d{{4}}|UTC))"
+_SYSLOG_TIME = r"[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d+)?"
 # As of syslog, also with an ISO time, and as `journalctl` writes it in its other forms.
 _WHEN = (
-    rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|{_TIME}|\d{{10}}\.\d+"
+    rf"(?:{_SYSLOG_TIME}|{_TIME}|\d{{10}}\.\d+"
     r"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [A-Z0-9:+-]+)"
 )
-_TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
+_PRIORITY = r"(?:<\d{1,3}>)?"
+_HOST = r'(?:(?:[^ :{"]+(?::\d+)?|[0-9A-Fa-f:.]+) )?'
+# Without the blank, an address or a host with a port in front of a line would be a tag, too.
+_TAG = r'[^ :\[{"]+(?:\[[^ \]]*\]: ?|: )'
 _SERVICE = r"[A-Za-z0-9][A-Za-z0-9_.@|-]*"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-# Syslog as of RFC 3164 (also as files have it), of RFC 5424, and without a tag in front of JSON, or with one word, as
-# fluentd writes its tag; CRI; journald's export; `docker compose logs`, `docker service logs` and `pm2 logs`;
-# `kubectl logs --prefix`; a time alone, as of `docker logs -t`.
+_LABELS = r'{(?:\w+="(?:[^"\\]|\\.)*",? ?)*}'
+# Objects behind words: Caddy's of its console encoder, which have their time in front, those behind a time, and others.
+_CONSOLE = r'^(?:[^{"]*?[ \t:|>\]-])?(?P<line>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?\t[^{"]*{.*})$'
+_TIMED = rf'^[^{{"]*?\b{_TIME}[^{{"]*(?P<line>{{ *".*}})$'
+_OBJECT = r'^[^{"]*(?P<line>{ *".*})$'
+# Syslog as of RFC 3164 (also as files have it, and behind the head of a relay), of RFC 5424, also behind its length;
+# CRI; Loki's `logcli`; JSON behind a time, also with other words, such as the tag of fluentd; journald's export;
+# `docker compose logs`, `docker service logs` and `pm2 logs`; `kubectl logs --prefix`; a time alone, as of
+# `docker logs -t`.
 _PATTERNS = (
-    rf"^(?:<\d{{1,3}}>)?{_WHEN} (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
-    rf"^<\d{{1,3}}>\d (?:{_TIME}|[^ ]+) [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
-    rf"^{_TIME}[ \t]+[^ \t]+[ \t]+(?P<line>{{.*}})$",
+    rf"^{_PRIORITY}(?:{_SYSLOG_TIME} [^ :]+ {_PRIORITY}{_SYSLOG_TIME}|{_WHEN}) {_HOST}{_TAG}(?P<line>.*)$",
+    rf"^(?:\d+ )?<\d{{1,3}}>\d (?:{_TIME}|[^ ]+) [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
     rf"^{_TIME} (?:stdout|stderr) F (?P<line>.*)$",
+    rf"^{_TIME}[ \t]+{_LABELS}[ \t]+(?P<line>.*)$",
+    _CONSOLE,
+    _TIMED,
     r"^MESSAGE=(?P<line>.*)$",
     rf"^{_SERVICE} +\| (?P<line>.*)$",
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
     rf"^{_TIME} (?P<line>.*)$",
     # An object of a JSON array that has one on each line.
-    r"^\[ *(?P<line>{.*}) *\]?,?$",
+    r"^[\[,] *(?P<line>{.*}) *\]?,?$",
     r"^(?P<line>{.*}) *[\],]+$",
     # nginx before 1.11.8 does not know the word in front of its template.
     r"^escape=json(?P<line>{.*})$",
@@ -52,18 +66,38 @@ _PATTERNS = (
     r"^ACCESS (?P<line>\[\d{4}-\d\d-\d\dT.*)$",
 )
 # Loggers, `stern`, `grep -H` and others put words in front of a line of the combined family. The line begins at the
-# last address, or list of addresses, before its time.
+# last address, or list of addresses, before its time, or at the host with a port in front of it.
 _REST = r'(?:, ?[^ ,"]+)*(?: [^ \["]+)+ \[[^\]"]+\] +".*)$'
 _COLUMN = r"(?:\d\d:\d\d[^ ,;]*|\b\d{10,19})[,;]"  # a time in front of a comma
+_IPV4 = r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?"
 _IPV6 = "(?:[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){7}[0-9A-Fa-f]+)"
+# The names of source files with a number are no hosts.
+_PORT = ":(?:80|443|8080|8443)"
+# `grep -H`, also with numbers of lines, and with lines around them. An address of IPv6 follows a colon only if it
+# begins as those in use do.
+_GREP = r'^[^ "]*?[^ "0-9A-Fa-f:][^ "]*?(?::(?:\d+:)??|-\d+-)'
+_IN_USE = "(?:(?:2[0-9A-Fa-f]{3}|[Ff][C-Fc-f][0-9A-Fa-f]{2})(?::[0-9A-Fa-f]*){2,7}|::[0-9A-Fa-f:.]*)"
 _AFTER_WORDS = (
-    rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?{_REST}',
+    rf"{_GREP}(?P<line>(?:{NAME} )?(?:{_IPV4}|{_IN_USE}){_REST}",
+    rf'^[^"]*(?:[^,][ \t]|[|>\]])(?P<line>{NAME_ALONE}{_PORT} (?:{_IPV4}|{_IPV6}){_REST}',
+    rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>{_IPV4}{_REST}',
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
+    rf'^[^"]*[ \t](?P<line>"(?:{_IPV4}|{_IPV6})"{_REST}',
+    _CONSOLE,
+    _TIMED,
+    _OBJECT,
+    # Syslog without a tag.
+    rf"^{_PRIORITY}{_SYSLOG_TIME} [^ :]+ (?P<line>[^ ].*)$",
 )
+_MAY_HAVE_WORDS = rf'\] +"|^[^{{"]+{{ *".*}}$|^{_PRIORITY}{_SYSLOG_TIME} '
 _BEGIN = (
-    r"^(?:<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\d[T ]|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{|ACCESS \["
-    rf"|{_SERVICE} +\| |\[ *{{|{{.*[\],]$)"
+    r"^(?:(?:\d+ )?<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\d[T ]|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{"
+    rf"|ACCESS \[|{_SERVICE} +\| |[\[,] *{{|{{.*[\],]$)"
 )
+# Control characters as rsyslog escapes them: tabs between the first fields, colours, and the ends of lines.
+_LINE_END = "#015"
+_COLOUR = r"#033\[[0-9;:]*m"
+_MAY_BE_ESCAPED = rf"^[^\"{{]*#011|{_COLOUR}|#01[25]$"
 # The first column of CSV with quoted words or an object, as viewers of logs export it: its quotes are doubled.
 _CSV = r'^(?:(?:[^",;]*|"(?:[^"]|"")*")[,;])*?"(?P<line>(?:(?:[^"]|"")*(?: ""|=""/|\|"")|{"")(?:[^"]|"")*)"(?:[,;].*)?$'
 # Objects that have the line as an object, of at most three levels, at one of these keys: those of Google Cloud,
@@ -96,11 +130,34 @@ _DOCKER_BYTES = 16 * 1024
 def unwrapped(text: pa.Array) -> pa.Array:
     """The lines inside the envelopes of syslog, CRI and journald, inside JSON strings, objects and CSV, and behind
     other words; NULL where there is none."""
+    unescaped = _unescaped(text)
+    text = pc.coalesce(unescaped, text)
     result = pc.coalesce(_columns(text), _strings(text), _nested(text), _plain(text))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
-    open_ = flags_of(pc.match_substring_regex(text, r'\] +"')) & flags_of(pc.is_null(result))
-    return _inside(text, result, _AFTER_WORDS, open_)
+    open_ = flags_of(pc.match_substring_regex(text, _MAY_HAVE_WORDS)) & flags_of(pc.is_null(result))
+    return pc.coalesce(_inside(text, result, _AFTER_WORDS, open_), unescaped)
+
+
+def may_be_escaped(text: pa.Array, no_http: Flags) -> Flags:
+    """Which lines may have control characters that rsyslog has escaped: at the end, or, of those whose requests are
+    `no_http`, as colours."""
+    result = flags_of(pc.ends_with(text, _LINE_END))
+    rows = np.flatnonzero(no_http)
+    if len(rows):
+        result[rows] |= flags_of(pc.match_substring_regex(text.take(pa.array(rows)), _COLOUR))
+    return result
+
+
+def _unescaped(text: pa.Array) -> pa.Array:
+    """The lines with control characters that rsyslog has escaped as they were; NULL for other lines."""
+    which = flags_of(pc.match_substring_regex(text, _MAY_BE_ESCAPED))
+    if not which.any():
+        return pa.nulls(len(text), pa.string())
+    some = pc.replace_substring_regex(where(which, text, None), rf"{_COLOUR}|(?:#01[25])+$", "")
+    parts = pc.extract_regex(some, r'^(?P<head>[^"{]*)(?P<rest>(?s:.*))$')
+    head = pc.replace_substring(pc.struct_field(parts, "head"), "#011", "\t")
+    return pc.binary_join_element_wise(head, pc.struct_field(parts, "rest"), "")
 
 
 def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Flags) -> pa.Array:
