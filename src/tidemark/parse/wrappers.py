@@ -38,21 +38,25 @@ _TAG = r'[^ :\[{"]+(?:\[[^ \]]*\]: ?|: )'
 _SERVICE = r"[A-Za-z0-9][A-Za-z0-9_.@|-]*"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 _LABELS = r'{(?:\w+="(?:[^"\\]|\\.)*",? ?)*}'
-# Objects behind words: Caddy's of its console encoder, which have their time in front, those behind a time, and others.
-_CONSOLE = r'^(?:[^{"]*?[ \t:|>\]-])?(?P<line>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?\t[^{"]*{.*})$'
-_TIMED = rf'^[^{{"]*?\b{_TIME}[^{{"]*(?P<line>{{ *".*}})$'
-_OBJECT = r'^[^{"]*(?P<line>{ *".*})$'
+# Objects behind words, such as the tag of fluentd, `stern` or `grep -H`: Caddy's of its console encoder, which have
+# their time in front; those behind a time; and others.
+_CONSOLE = (
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT[^ \t]+|\d{9,}(?:\.\d+)?|\d\.\d+e\+\d+)"
+    r'\t[A-Za-z]+\t[^{"]*{.*}'
+)
+_OBJECTS = (
+    rf'^(?:[^{{"]*?[ \t=:|>\]-])??(?P<line>{_CONSOLE})$',
+    rf'^[^{{"]*?\b{_TIME}[^{{"]*(?P<line>{{ *".*}})$',
+    r'^[^{"]*(?P<line>{ *".*})$',
+)
 # Syslog as of RFC 3164 (also as files have it, and behind the head of a relay), of RFC 5424, also behind its length;
-# CRI; Loki's `logcli`; JSON behind a time, also with other words, such as the tag of fluentd; journald's export;
-# `docker compose logs`, `docker service logs` and `pm2 logs`; `kubectl logs --prefix`; a time alone, as of
-# `docker logs -t`.
+# CRI; Loki's `logcli`; journald's export; `docker compose logs`, `docker service logs` and `pm2 logs`; `kubectl logs
+# --prefix`; a time alone, as of `docker logs -t`.
 _PATTERNS = (
     rf"^{_PRIORITY}(?:{_SYSLOG_TIME} [^ :]+ {_PRIORITY}{_SYSLOG_TIME}|{_WHEN}) {_HOST}{_TAG}(?P<line>.*)$",
     rf"^(?:\d+ )?<\d{{1,3}}>\d (?:{_TIME}|[^ ]+) [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
     rf"^{_TIME} (?:stdout|stderr) F (?P<line>.*)$",
     rf"^{_TIME}[ \t]+{_LABELS}[ \t]+(?P<line>.*)$",
-    _CONSOLE,
-    _TIMED,
     r"^MESSAGE=(?P<line>.*)$",
     rf"^{_SERVICE} +\| (?P<line>.*)$",
     r"^\[pod/[^\] ]+\] (?P<line>.*)$",
@@ -60,8 +64,6 @@ _PATTERNS = (
     # An object of a JSON array that has one on each line.
     r"^[\[,] *(?P<line>{.*}) *\]?,?$",
     r"^(?P<line>{.*}) *[\],]+$",
-    # nginx before 1.11.8 does not know the word in front of its template.
-    r"^escape=json(?P<line>{.*})$",
     # Ambassador's name of Envoy's log.
     r"^ACCESS (?P<line>\[\d{4}-\d\d-\d\dT.*)$",
 )
@@ -83,15 +85,12 @@ _AFTER_WORDS = (
     rf'^[^"]*(?:[^,][ \t]|[:|>\]]|{_COLUMN})(?P<line>{_IPV4}{_REST}',
     rf'^[^"]*(?:[^,][ \t]|[|>\]]|{_COLUMN})(?P<line>{_IPV6}{_REST}',
     rf'^[^"]*[ \t](?P<line>"(?:{_IPV4}|{_IPV6})"{_REST}',
-    _CONSOLE,
-    _TIMED,
-    _OBJECT,
     # Syslog without a tag.
     rf"^{_PRIORITY}{_SYSLOG_TIME} [^ :]+ (?P<line>[^ ].*)$",
 )
-_MAY_HAVE_WORDS = rf'\] +"|^[^{{"]+{{ *".*}}$|^{_PRIORITY}{_SYSLOG_TIME} '
+_MAY_HAVE_WORDS = rf'\] +"|^{_PRIORITY}{_SYSLOG_TIME} '
 _BEGIN = (
-    r"^(?:(?:\d+ )?<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\d[T ]|\d{10}\.\d|MESSAGE=|\[pod/|escape=json{"
+    r"^(?:(?:\d+ )?<\d|[A-Z][a-z]{2} (?:[ \d]\d |\d{4}-)|\d{4}-\d\d-\d\d[T ]|\d{10}\.\d|MESSAGE=|\[pod/"
     rf"|ACCESS \[|{_SERVICE} +\| |[\[,] *{{|{{.*[\],]$)"
 )
 # Control characters as rsyslog escapes them: tabs between the first fields, colours, and the ends of lines.
@@ -133,6 +132,8 @@ def unwrapped(text: pa.Array) -> pa.Array:
     unescaped = _unescaped(text)
     text = pc.coalesce(unescaped, text)
     result = pc.coalesce(_columns(text), _strings(text), _nested(text), _plain(text))
+    behind = flags_of(pc.ends_with(text, "}")) & ~flags_of(pc.starts_with(text, "{"))
+    result = _inside(text, result, _OBJECTS, behind & flags_of(pc.is_null(result)))
     enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
     open_ = flags_of(pc.match_substring_regex(text, _MAY_HAVE_WORDS)) & flags_of(pc.is_null(result))
