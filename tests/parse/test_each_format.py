@@ -480,6 +480,10 @@ def test_a_named_format_holds_within_an_envelope_too() -> None:
         '"203.0.113.7","method":"GET","uri":"/"}}',
         '{"level":"error","ts":1795255200.1,"logger":"http.log.error.log0","msg":"dial tcp: refused","request":'
         '{"remote_ip":"203.0.113.7","method":"GET","uri":"/"},"duration":0.001,"status":502,"err_id":"a","err_trace":"b"}',
+        '2026/11/21 10:00:00.123\terror\thttp.log.error\tdial tcp: refused\t{"request": {"remote_ip": "203.0.113.7",'
+        ' "method": "GET", "host": "a", "uri": "/"}, "duration": 0.001, "status": 502, "err_id": "a", "err_trace": "b"}',
+        '2026-11-21T10:00:00.123Z\terror\thttp.log.error.log0\tdial tcp: refused\t{"request": {"remote_ip":'
+        ' "203.0.113.7", "method": "GET", "host": "a", "uri": "/"}, "duration": 0.001, "status": 502}',
         '{"level":"info","msg":"Configuration loaded from flags.","time":"2026-11-21T10:00:00Z"}',
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web~/1: SSL handshake failure",
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web db/db1 0/0/5007 0 -- 1/1/1/1/0 0/0",

@@ -18,6 +18,8 @@ from tidemark.parse.values import Read
 from tidemark.parse.writing import Slot, Template
 
 _BEGIN = r"^\d[0-9.eE+:/ TZ-]*\t[^\t\d]{0,20}\t[^\t]*\t[^{]*\{"
+# Failed requests are once more in the log of accesses.
+_ERROR = "\t" + caddy_json.NO_ERRORS["logger"]
 _LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
 
 
@@ -44,8 +46,10 @@ class Console(Format):
 
 
 def _objects(lines: Lines) -> Lines:
-    """The objects in lines with the time inside, as the other encoder writes it; empty for lines without one."""
-    parts = pc.extract_regex(lines.text, _LINE)
+    """The objects in lines with the time inside, as the other encoder writes it; empty for lines without one, and for
+    errors."""
+    text = where(~flags_of(pc.match_substring(lines.text, _ERROR)), lines.text, None)
+    parts = pc.extract_regex(text, _LINE)
     time = pc.struct_field(parts, "time")
     # Only numbers of JSON may have an exponent.
     quote = where(flags_of(pc.match_substring_regex(time, r"^\d\.\d+e\+\d+$")), pa.repeat("", len(time)), '"')

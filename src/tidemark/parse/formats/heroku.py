@@ -20,7 +20,7 @@ _KEYS = (
 _FAILED = 'at=$_level code=$_code desc="$_description" '
 _ROUTER = r" heroku(?:\[router\]:| router -(?: -)?) "
 # Syslog may have the number of the message's bytes in front, and the time a blank in it.
-_TIME = rf"^(?:\d+ )?(?:<\d+>\d )?(?P<value>\d{{4}}-\d\d-\d\d[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d))(?: [^ ]+)?{_ROUTER}"
+_TIME = rf"^(?:\d+ )?(?:<\d+>\d )?(?P<value>\d{{4}}-\d\d-\d\d[T ][0-9:.]+(?:Z|[+-]\d\d:?\d\d))(?: [^ :]+)?{_ROUTER}"
 
 
 @dataclass(frozen=True)
