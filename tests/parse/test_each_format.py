@@ -481,7 +481,7 @@ def test_a_named_format_holds_within_an_envelope_too() -> None:
         '{"level":"error","ts":1795255200.1,"logger":"http.log.error.log0","msg":"dial tcp: refused","request":'
         '{"remote_ip":"203.0.113.7","method":"GET","uri":"/"},"duration":0.001,"status":502,"err_id":"a","err_trace":"b"}',
         '2026/11/21 10:00:00.123\terror\thttp.log.error\tdial tcp: refused\t{"request": {"remote_ip": "203.0.113.7",'
-        ' "method": "GET", "host": "a", "uri": "/"}, "duration": 0.001, "status": 502, "err_id": "a", "err_trace": "b"}',
+        ' "method": "GET", "host": "a", "uri": "/"}, "duration": 0.001, "status": 502, "err_id": "a"}',
         '2026-11-21T10:00:00.123Z\terror\thttp.log.error.log0\tdial tcp: refused\t{"request": {"remote_ip":'
         ' "203.0.113.7", "method": "GET", "host": "a", "uri": "/"}, "duration": 0.001, "status": 502}',
         '{"level":"info","msg":"Configuration loaded from flags.","time":"2026-11-21T10:00:00Z"}',
