@@ -32,7 +32,7 @@ check: lint ## Lint, the quick tests and one exact run of the pipeline: three mi
 	$(BIN)/pytest -n 2 --dist worksteal -m "check or not (soak or cluster or slow or browser or jvm)" \
 		$(foreach place,$(PROCESSES),--ignore=tests/$(place)) $(ARGS)
 
-test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
+test: setup ## Run the tests but those of `make cluster` and `make soak` (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)

