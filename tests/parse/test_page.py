@@ -12,7 +12,6 @@ from tidemark.parse.page import is_asset, is_pageview
         ("/f.woff2", True), ("/I.JPG", True), ("/x.webmanifest", True), ("/a.min.js", True), ("/live/part7.m4s", True),
         ("/a.js;jsessionid=7", True), ("/a.js;v=1.2", True), ("/a.css;x=1;y=2", True), ("/style;v=1.css", True),
         ("/shop/cart;jsessionid=0A1B.node1", False), ("/logo.svgz", True), ("/seg-000001.ts", True),
-        ("/intro.SWF", True), ("/film.avi", True), ("/film.mkv", True), ("/photo.jfif", True), ("/photo.heif", True),
         ("/sound.weba", True), ("/tune.mid", True), ("/a.cjs", True), ("/a.tsx", False), ("/paper.pdf", False),
         ("/feed.xml", False), ("/data.json", False), ("/robots.txt", False), ("/;a.js/page", False),
         ("/a.js/page", False), ("/css", False), ("/v1.2/docs", False), ("/download.php", False),

@@ -8,7 +8,6 @@ from tidemark.parse.sources import (
     category_of_name,
     comparable,
     host_of,
-    is_ad_name,
     source_of_host,
     version,
 )
@@ -219,13 +218,6 @@ def test_of_a_host_with_very_many_labels_the_last_ones_decide() -> None:
     for name in ("www.google.co.uk", "mail.yahoo.co.jp", "x.example"):
         host = "a." * 1_000 + name
         assert source_of_host(host) == (source_of_host(name) if name != "x.example" else Source(host, ""))
-
-
-def test_only_names_of_advertisements_are_ad_names() -> None:
-    for name in ("adwords", "google_ads", "bingads", "fb-ads", "facebookads", "facebook_ad", "yt-ads"):
-        assert is_ad_name(name)
-    for name in ("threads", "goodreads", "com.goodreads", "facebook", "amazonads", "partner-ads", "ads", ""):
-        assert not is_ad_name(name)
 
 
 def test_the_list_has_a_version() -> None:

@@ -160,16 +160,11 @@ def origin(referrer: str, query: str, own: Collection[str] = ()) -> Origin:
         campaign,
         clicked[1] if clicked else "",
         host in {_bare(each) for each in own},
-        # Names of advertisements, as people write them.
-        utm_source == "adwords"
-        or (utm_source in _lists()[1] and re.search("[^e]ads?$", utm_source) is not None),
     )
     return Origin(channel, source, *tags, clicked[0] if clicked else None)
 
 
-def _channel(
-    source: str, category: str, medium: str, campaign: str, clicked: str, internal: bool, bought: bool
-) -> str:
+def _channel(source: str, category: str, medium: str, campaign: str, clicked: str, internal: bool) -> str:
     paid = re.match(r"^(.*cp.*|ppc|retargeting|paid.*)$", medium) is not None
     shopping = (
         category == "shopping" or re.match(r"^(.*(([^a-df-z]|^)shop|shopping).*)$", campaign) is not None
@@ -179,9 +174,9 @@ def _channel(
     rules = (
         ("cross-network", "cross-network" in campaign),
         ("paid shopping", shopping and paid),
-        ("paid search", (category == "search" and (paid or bought)) or clicked == "search"),
-        ("paid social", (category == "social" and (paid or bought)) or clicked == "social"),
-        ("paid video", category == "video" and (paid or bought)),
+        ("paid search", (category == "search" and paid) or clicked == "search"),
+        ("paid social", (category == "social" and paid) or clicked == "social"),
+        ("paid video", category == "video" and paid),
         ("display", medium in ("display", "banner", "expandable", "interstitial", "cpm")),
         ("paid other", paid),
         ("organic shopping", shopping),

@@ -25,7 +25,7 @@ _LINE = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)(?:"|$))?(?: (\d+\.\d{3}))?$'
 )
 _ASSET = (
-    r"\.(css|[mc]?js|map|webmanifest|wasm|a?png|jpe?g|jpe|jfif|gif|svgz?|ico|cur|webp|avif|hei[cf]|jxl|jp2|bmp|tiff?|swf"
+    r"\.(css|[mc]?js|map|webmanifest|wasm|a?png|jpe?g|jpe|jfif|gif|svgz?|ico|cur|webp|avif|hei[cf]|jxl|jp2|bmp|tiff?"
     r"|woff2?|ttf|otf|eot|mp4|m4[asv]|mov|web[ma]|og[agv]|avi|flv|f4v|mpe?g|wm[av]|mkv|3gp|(m2)?ts|vtt|m3u8|mpd|mp3"
     r"|aac|opus|flac|wav|mid)(;[^/]*)?$"
 )

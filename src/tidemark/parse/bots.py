@@ -27,21 +27,8 @@ FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
-# An agent that calls itself a bot: with its version (`FooBot/1.0`, `foo-spider/2`), by the word alone (`FooBot`), or
-# with the address of its operator (`Foo/1.0 (+https://foo.example)`). Names of the lists go before.
-_WORD = r"(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)"
-_WITH_VERSION = re.compile(rf"(?<![\w.-])([\w.-]*{_WORD})/v?\d")
-_ALONE = re.compile(rf"(?<![\w.-])([\w.-]*{_WORD})(?:[^A-Za-z]|$)")
-_CONTACT = re.compile(r"\+(?:https?:/*(?:www\.)?|mailto:[^@\s]*@|www\.)([\w.-]+)")
-# All of these, for a matcher without look-behind.
-_SELF_DECLARED = re.compile(rf"{_WORD}(?:[^A-Za-z]|$)|{_CONTACT.pattern}")
-# The name in front of an address, without its version.
-_BEFORE_ADDRESS = re.compile(
-    r"(?<![\w.-])(?!compatible|Mozilla|Chrome|Mobile|Safari|Gecko|Android|iPhone|iOS|Darwin)([^\W\d][\w.-]*)"
-    r"(?: v?\d[\w.~-]*|/[\w.~-]*)?(?:[;,)(\s]*\+|[;,)\s]*[;(]\s*)(?:https?:|mailto:|www\.)"
-)
-# The product that an agent begins with, unless it poses as a browser.
-_PRODUCT = re.compile(r"(?!Mozilla|Opera)([^\W\d][\w.-]*(?: [^\W\d][\w.-]*)*)/")
+# An agent that calls itself a bot, with its version: `FooBot/1.0`, `foo-spider/2`. Names of the lists go before.
+_SELF_DECLARED = re.compile(r"[\w.-]*(?:[Bb]ot|BOT|[Cc]rawler|[Ss]pider)/v?\d")
 # A pattern without any sign that has a meaning, but escaped ones.
 _PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")
 
@@ -59,8 +46,7 @@ class Bot(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the list of crawlers and of the own entries."""
-    own = [each.pattern for each in (_SELF_DECLARED, _WITH_VERSION, _BEFORE_ADDRESS, _PRODUCT)]
-    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, own)}"
+    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS, _SELF_DECLARED.pattern)}"
 
 
 def bot_of(user_agent: str) -> Bot | None:
@@ -74,25 +60,12 @@ def bot_of(user_agent: str) -> Bot | None:
         match = find(declared)
         if len(match) > len(name):
             name, tags = match, tags_of_pattern
-    name = name or _self_declared(declared)
+    if not name:
+        name = _matched(_SELF_DECLARED, declared).partition("/")[0]
     if not name:
         return None
     name = name.strip("/ ")
     return Bot(name, kind_of(tags), purpose_by_name().get(name.lower()))
-
-
-def _self_declared(user_agent: str) -> str:
-    """The name of an agent that calls itself a bot; empty for any other."""
-    if match := _WITH_VERSION.search(user_agent):
-        return match[1]
-    # Models of phones have the word, too.
-    alone = None if "ndroid" in user_agent else _ALONE.search(user_agent)
-    contact = _CONTACT.search(user_agent)
-    if not alone and not contact:
-        return ""
-    product = None if alone else _PRODUCT.match(user_agent)
-    names = [match for match in (product, alone, contact, _BEFORE_ADDRESS.search(user_agent)) if match]
-    return min(names, key=lambda match: match.start())[1]
 
 
 def kind_of(tags: list[str]) -> str:

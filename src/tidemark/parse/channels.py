@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tidemark.contract.channels import CHANNELS
 from tidemark.parse import sources
 from tidemark.parse.lists import version_of
-from tidemark.parse.sources import category_of_name, is_ad_name, source_of_host
+from tidemark.parse.sources import category_of_name, source_of_host
 from tidemark.parse.tags import CLICK_IDS, MOST_CHARACTERS, SEARCH_PARAMETERS, UTM, Tags
 
 # Increment when `_channel`, `origin_of`, `host_of` or `tags_of` gives another result for the same data.
@@ -87,14 +87,13 @@ def origin_of(host: str | None, own: bool, campaign: Campaign) -> Origin:
 def _channel(source: str, category: str, campaign: Campaign, click: str, own: bool) -> str:
     medium = campaign.medium
     paid = bool(_PAID.fullmatch(medium))
-    bought = paid or is_ad_name(campaign.source)
     shopping = category == "shopping" or bool(_SHOPPING.fullmatch(campaign.name))
     rules = (
         "cross-network" in campaign.name,
         paid and shopping,
-        (bought and category == "search") or click == "paid search",
-        (bought and category == "social") or click == "paid social",
-        bought and category == "video",
+        (paid and category == "search") or click == "paid search",
+        (paid and category == "social") or click == "paid social",
+        paid and category == "video",
         medium in _DISPLAY,
         paid,
         shopping,

@@ -14,7 +14,7 @@ from tidemark.parse.lists import version_of
 ASSETS = (
     "css", "js", "mjs", "cjs", "map", "webmanifest", "wasm", "woff", "woff2", "ttf", "otf", "eot",
     "png", "apng", "jpg", "jpeg", "jpe", "jfif", "gif", "svg", "svgz", "ico", "cur", "webp", "avif", "heic", "heif",
-    "jxl", "jp2", "bmp", "tif", "tiff", "swf",
+    "jxl", "jp2", "bmp", "tif", "tiff",
     "mp4", "m4s", "m4v", "mov", "webm", "ogv", "avi", "flv", "f4v", "mpg", "mpeg", "wmv", "mkv", "3gp", "ts", "m2ts",
     "vtt", "m3u8", "mpd", "mp3", "m4a", "aac", "ogg", "oga", "opus", "flac", "wav", "weba", "wma", "mid",
 )  # fmt: skip

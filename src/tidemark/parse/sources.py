@@ -23,8 +23,6 @@ _SCHEMES = ("http", "https", "android-app", "")
 _NO_SCHEME = re.compile(r"(?i)(?:https?:/)?((?:[\w-]+\.)+[^\W\d_][\w-]+\.?(?::\d+)?(?:[/?#].*)?)", re.DOTALL)
 # ASCII characters that a host cannot have, and white space.
 _NO_HOST = re.compile(r"[\x00-,/;-@\[-^`{-\x7f\s]")
-# Endings of the names that people write into `utm_source` for their advertisements.
-_ADS = ("ad", "ads", "adwords")
 
 
 class Source(NamedTuple):
@@ -65,12 +63,6 @@ def category_of_name(name: str) -> str:
         return source or ""
     host = host_of(name)
     return source_of_host(host).category if host else ""
-
-
-def is_ad_name(name: str) -> bool:
-    """Whether a source as `utm_source` has it, in lower case, is the list's name for advertisements on search engines,
-    social networks or video sites, such as `facebookads`. Plausible counts these as paid."""
-    return name in _ad_names()
 
 
 @remembered(100_000)
@@ -143,17 +135,6 @@ def _by_name() -> dict[str, str]:
     """Category by what `utm_source` may say: the sources' names, and other names that the list has for them."""
     named = {source.name: source.category for _, source in _entries() if source.category}
     return named | {key: source.category for key, source in _entries() if "." not in key}
-
-
-@cache
-def _ad_names() -> frozenset[str]:
-    paid = [
-        (key, source.name) for key, source in _entries() if source.category in ("search", "social", "video")
-    ]
-    # Not Threads, whose name only ends like that.
-    return frozenset(key for key, _ in paid if key.endswith(_ADS) and "." not in key) - {
-        name for _, name in paid
-    }
 
 
 @cache
