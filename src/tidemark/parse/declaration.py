@@ -23,7 +23,7 @@ from tidemark.parse.format import Format
 from tidemark.parse.formats.haproxy_http import captured_host
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
-from tidemark.parse.time_forms import ORDERED_FIELDS, ZONES, with_time
+from tidemark.parse.time_forms import ORDERED_FIELDS, ZONE, with_time
 from tidemark.settings.formats import FormatSettings
 
 # The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, a duration with its unit,
@@ -47,7 +47,7 @@ _GIVEN_IP = "given_ip"
 # appends the address of its client to the list X-Forwarded-For.
 _IN_PLACE = {_GIVEN_IP: "client_ip", "forwarded": "forwarded_client"}
 # A time with a zone, or since 1970.
-_ZONED = rf"(?:Z|UTC|GMT|{'|'.join(ZONES)}|[+-]\d\d:?\d\d)\]?$|^\d{{9,}}(?:\.\d+)?$"
+_ZONED = rf"(?:{ZONE})\]?$|^\d{{9,}}(?:\.\d+)?$"
 _REQUIRED = ("time", "status")
 # Something of a request or of a connection.
 _IDENTIFYING = ("client_ip", "request", "target", "host")

@@ -15,7 +15,7 @@ from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse import durations
 from tidemark.parse.country import is_address
 from tidemark.parse.logtime import any_time
-from tidemark.parse.time_forms import ORDERS, ZONES, rewritten
+from tidemark.parse.time_forms import ORDERS, ZONE, rewritten
 from tidemark.parse.values import each_distinct
 
 # So many of a sample's lines have to have the layout.
@@ -47,7 +47,7 @@ _UNKNOWN_ZONES = (
 _PATTERNS = {
     "clock": r"^(?:[01]?\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?$",
     "half": r"^[AaPp]\.?[Mm]\.?$",
-    "zone": rf"^(?:Z|UTC|GMT|{'|'.join(ZONES)}|[+-]\d\d:?\d\d)$",
+    "zone": f"^(?:{ZONE})$",
     "unknown_zone": f"^(?:{'|'.join(_UNKNOWN_ZONES)})$",
     "method": rf"^(?i)(?:{_METHOD})$",
     "target": r"^(?:/|https?://[^/]|wss?://[^/]|\*$)",

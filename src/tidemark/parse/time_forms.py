@@ -29,6 +29,8 @@ ZONES = {
     "PDT": "-0700", "WET": "+0000", "WEST": "+0100", "CET": "+0100", "CEST": "+0200", "EET": "+0200", "EEST": "+0300",
     "MSK": "+0300", "JST": "+0900",
 }  # fmt: skip
+# A zone by its name or its offset.
+ZONE = rf"Z|UTC|GMT|{'|'.join(ZONES)}|[+-]\d\d:?\d\d"
 _OF_ZONE = (
     r"^(?P<head>(?:.*[^+\d-])?\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?) ?"
     rf"(?P<zone>{'|'.join(ZONES)})(?P<year>(?: \d{{4}})?)$"

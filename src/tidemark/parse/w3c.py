@@ -215,11 +215,12 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
     # Between tabs, spaces belong to the value.
     text = changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " "))
     parts = Parts.of(text, " ")
-    more = (parts.count > len(names)) & ~tabbed
-    if more.any():
-        # Of lines without a header, only the first columns are known.
-        more &= flags_of(pc.match_substring_regex(text, _beginning(names))) & (" ".join(names) in _DEFAULTS)
-        text = _aligned(text, (parts.count > len(names)) & ~tabbed & ~more, names)
+    longer = (parts.count > len(names)) & ~tabbed
+    more = np.zeros(len(longer), bool)
+    if longer.any():
+        if " ".join(names) in _DEFAULTS:  # a line without a header may have others behind these
+            more = longer & flags_of(pc.match_substring_regex(text, _beginning(names)))
+        text = _aligned(text, longer & ~more, names)
         parts = Parts.of(text, " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
     if (quotes & tabbed).any():
