@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+from subprocess import PIPE
 
+from tests.processes import Popen
 from tidemark.signals import stop_signals
 
 
@@ -16,6 +19,41 @@ def test_a_signal_sets_the_event_and_its_handler_comes_back() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopping.wait(5) and stopping.signalled
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_at_any_moment_of_waiting_ends_it() -> None:
+    """Each call of a function that waiting makes is interrupted by a signal once, also where a lock is held."""
+    code = """
+import signal, sys
+from tidemark.signals import stop_signals
+
+interrupted = True
+number = 0
+while interrupted:
+    number += 1
+    calls = 0
+    interrupted = False
+
+    def interrupt(_frame, event, _given):
+        global calls, interrupted
+        calls += event == "call"
+        if calls == number and not interrupted:
+            interrupted = True
+            signal.raise_signal(signal.SIGTERM)
+
+    with stop_signals() as stopping:
+        sys.setprofile(interrupt)
+        stopping.wait(1e-3)
+        sys.setprofile(None)
+        assert not interrupted or stopping.wait(10)
+print(number - 1)
+"""
+    with Popen([sys.executable, "-c", code], stdout=PIPE) as waiting:
+        try:
+            output, _ = waiting.communicate(timeout=30)
+        finally:
+            waiting.kill()
+    assert waiting.returncode == 0 and int(output) > 5
 
 
 def test_the_end_of_the_block_sets_it_without_a_signal() -> None:

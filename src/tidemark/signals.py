@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
 
@@ -23,19 +24,28 @@ def stop_signals(*more: int, second_ends: bool = False) -> Iterator[Stopping]:
     none is caught.
     """
     stopping = Stopping()
+    # A handler interrupts the main thread anywhere, and that may hold the event's lock: setting the event in the handler
+    # would wait for itself. The queue has no such lock, and another thread sets the event.
+    ended: SimpleQueue[None] = SimpleQueue()
+
+    def await_end() -> None:
+        ended.get()
+        stopping.set()
 
     def stop(number: int, _frame: FrameType | None) -> None:
         stopping.signalled = True
-        stopping.set()
+        ended.put(None)
         if second_ends:
             signal.signal(number, signal.SIG_DFL)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     caught = (signal.SIGINT, signal.SIGTERM, *more) if in_main_thread else ()
     before = {number: signal.signal(number, stop) for number in caught}
+    threading.Thread(target=await_end, name="signals", daemon=True).start()
     try:
         yield stopping
     finally:
+        ended.put(None)
         stopping.set()
         for number, handler in before.items():
             signal.signal(number, handler)
