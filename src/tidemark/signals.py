@@ -24,8 +24,8 @@ def stop_signals(*more: int, second_ends: bool = False) -> Iterator[Stopping]:
     none is caught.
     """
     stopping = Stopping()
-    # A handler interrupts the main thread anywhere, and that may hold the event's lock: setting the event in the handler
-    # would wait for itself. The queue has no such lock, and another thread sets the event.
+    # A handler interrupts the main thread anywhere, also where that holds the event's lock: setting the event in the
+    # handler would wait for ever. The queue has no such lock, and another thread sets the event.
     ended: SimpleQueue[None] = SimpleQueue()
 
     def await_end() -> None:
