@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         yield home, dashboard.url(settings)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def downloads(home: Path) -> set[str]:

@@ -356,13 +356,13 @@ def test_the_end_of_the_server_waits_for_rows_that_are_being_written() -> None:
 
     def insert(rows: Sequence[tuple[Any, ...]]) -> None:
         begun.set()
-        go.wait(10)
+        go.wait(60)
         written.extend(rows)
 
     audit = Audit("", insert)
     audit.record(None, "logout")
     Thread(target=audit.write).start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     end = Thread(target=audit.write)
     end.start()
     end.join(0.1)

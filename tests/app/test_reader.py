@@ -439,7 +439,7 @@ def test_other_threads_run_while_a_query_waits_for_a_file(tmp_path: Path) -> Non
     try:
         with ThreadPoolExecutor() as pool:
             answer = pool.submit(lambda: read(DeltaReader(tmp_path), "silver/sessions", ["session_id"]))
-            assert wait_until(waits, 20)
+            assert wait_until(waits, 60)
             assert not answer.done() and guard.poll() is None
             kept.rename(rows)
             os.close(opened.pop())  # the query reads nothing, and tries again

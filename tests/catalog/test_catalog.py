@@ -278,11 +278,11 @@ def test_who_waits_gets_the_lease_when_it_is_given_back(tmp_path: Path) -> None:
     def first() -> None:
         with only_writer(lakehouse, "a pipeline"):
             got.set()
-            end.wait(10)
+            end.wait(60)
 
     holder = threading.Thread(target=first)
     holder.start()
-    got.wait(10)
+    got.wait(60)
     threading.Timer(0.2, end.set).start()
     with only_writer(lakehouse, "a rebuild", patience=10):
         assert not holder.is_alive()
@@ -341,7 +341,7 @@ def test_a_holder_whose_lease_was_taken_stops_and_says_so(
             watch = threading.Thread(target=stopping_when(lost.is_set, 0.1), args=(stopping,))
             watch.start()
             (tmp_path / "writer.lease").write_text('{"id": "x", "what": "a pipeline", "host": "other"}')
-            assert stopping.wait(10)
+            assert stopping.wait(60)
             watch.join()
 
     with pytest.raises(HomeBusyError, match=r"has taken over the tables of `a`\.`b`"):

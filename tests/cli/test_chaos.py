@@ -89,9 +89,9 @@ def test_the_pipeline_is_killed_and_the_tables_are_compared(
     first, second, news = pipeline(settings), None, []
     try:
         with Chaos(settings, every=0.5) as chaos:
-            assert first.wait(20) == -9
+            assert first.wait(60) == -9
             second = pipeline(settings)
-            assert wait_until(lambda: news.extend(chaos.news()) or any(message in text for text in news), 20)
+            assert wait_until(lambda: news.extend(chaos.news()) or any(message in text for text in news), 60)
     finally:
         for process in (first, second):
             if process is not None:

@@ -99,7 +99,7 @@ def test_a_demo_with_chaos_counts_exactly_stops_on_ctrl_c_and_resumes(home: Sett
             if "each once" in line or "WRONG" in line:
                 break
         demo.send_signal(signal.SIGINT)
-        rest, _ = demo.communicate(timeout=20)
+        rest, _ = demo.communicate(timeout=60)
     finally:
         demo.kill()
     assert demo.returncode == 0, [*messages, rest]
@@ -155,7 +155,7 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
         parts = describe(home)["parts"]
         family = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGINT)
-        out, _ = demo.communicate(timeout=12)
+        out, _ = demo.communicate(timeout=60)
     finally:
         demo.kill()
     assert came, out

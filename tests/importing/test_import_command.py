@@ -114,7 +114,7 @@ def test_an_import_that_waits_for_its_input_ends_at_the_first_signal(
     until_topics(settings)
     process.send_signal(number)
     try:
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=60) == 130
     finally:
         process.kill()
     out, err = process.communicate()
@@ -130,7 +130,7 @@ def test_a_stopped_pipe_is_read_to_what_it_holds(tidemark: Start, settings: Sett
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=60) == 130
     out, _ = process.communicate()
     assert out.startswith(b"stopped; 1 file: 2 lines added")
     assert b"1 unfinished line left. A stream cannot be read again." in out

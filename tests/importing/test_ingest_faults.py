@@ -117,7 +117,7 @@ def test_a_broker_that_is_killed_gives_503_and_loses_nothing(own: Settings, read
         status, content, headers = server.post(body(1), Idempotency_Key="request-1")
         assert status == 503 and int(headers["retry-after"]) > 0
         assert "Kafka has not acknowledged every line" in str(content["error"])
-        assert wait_until(lambda: embedded.status(own) is None, 10)
+        assert wait_until(lambda: embedded.status(own) is None, 60)
         embedded.start(own)
         for n in range(3):
             assert sent_again(server, n) == (200, {"lines": LINES})

@@ -106,7 +106,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     while len(values) < count:
-        messages = consumer.consume(count - len(values), timeout=20)
+        messages = consumer.consume(count - len(values), timeout=60)
         assert messages, f"only {len(values)} of {count} lines came"
         assert all(m.error() is None for m in messages)
         values += [m.value() for m in messages]
@@ -122,7 +122,7 @@ def test_lines_survive_a_kill_of_the_broker_and_its_restart(kafka_home: Settings
     produce(first.bootstrap_servers, "lines", lines)
 
     os.kill(first.pid, signal.SIGKILL)
-    assert wait_until(lambda: broker.status(kafka_home) is None, timeout=10)
+    assert wait_until(lambda: broker.status(kafka_home) is None, 60)
     second = broker.start(kafka_home)
 
     assert second.bootstrap_servers == first.bootstrap_servers
@@ -138,7 +138,7 @@ def test_a_home_may_have_any_name(home: Settings, name: str) -> None:
     address = broker.start(named).bootstrap_servers
     try:
         create_topic(address, "there")
-        assert wait_until(lambda: any((named.home / "broker" / "data").glob("there-*")), timeout=10)
+        assert wait_until(lambda: any((named.home / "broker" / "data").glob("there-*")), 60)
         assert (named.logs / "broker.log").exists()
         assert (named.logs / "broker.out").read_bytes() == b""
     finally:

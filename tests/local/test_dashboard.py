@@ -39,7 +39,7 @@ def test_two_homes_serve_dashboards_on_free_ports_until_stopped(home: Settings, 
     finally:
         for process in started:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
     assert [dashboard.url(one) for one in homes] == ["", ""]
     assert not dashboard.is_healthy(home)
 
@@ -77,7 +77,7 @@ def test_a_header_counts_from_its_proxy_alone_whatever_a_client_says_it_forwards
         assert status("127.0.0.2", "127.0.0.1") == 303
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make_one(home: Settings) -> None:

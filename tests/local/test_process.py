@@ -38,7 +38,7 @@ def test_a_record_lives_as_long_as_its_process(tmp_path: Path) -> None:
 
     sleeper.kill()
     # Not yet waited for: a zombie does not run.
-    assert process.wait_until(lambda: records.live_record(path) is None, timeout=5)
+    assert process.wait_until(lambda: records.live_record(path) is None, 60)
     sleeper.wait()
     assert records.live_record(path) is None
     assert records.read_record(path)["port"] == 7
@@ -108,12 +108,12 @@ def test_without_proc_the_start_time_comes_from_ps() -> None:
 def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:
     log = tmp_path / "log"
     stubborn = process.spawn([sys.executable, "-c", STUBBORN], log)
-    assert process.wait_until(lambda: log.read_bytes() == b"up\n", timeout=10)
+    assert process.wait_until(lambda: log.read_bytes() == b"up\n", 60)
     assert process.terminate(stubborn.pid, timeout=0.5) is False
     stubborn.wait()
 
     polite = process.spawn(["sleep", "60"], log)
-    assert process.terminate(polite.pid, timeout=5) is True
+    assert process.terminate(polite.pid, timeout=60) is True
     polite.wait()
 
 

@@ -170,7 +170,7 @@ def add_partition(world: KafkaWorld) -> str:
     client = AdminClient(kafka.client_config(world.settings.kafka))
     for answer in client.create_partitions([NewPartitions(topic, count)]).values():
         answer.result(20)
-    assert wait_until(lambda: len(kafka.end_offsets(world.settings.kafka, topic)) == count, 10)
+    assert wait_until(lambda: len(kafka.end_offsets(world.settings.kafka, topic)) == count, 60)
     world.settings = world.settings.changed(topic_partitions=count)
     return f"{count} partitions"
 
@@ -370,7 +370,7 @@ def _kill_java(world: KafkaWorld, process: subprocess.Popen[str]) -> str:
     def java() -> int:
         return java_of(process.pid) if process.poll() is None else 0
 
-    wait_until(lambda: process.poll() is not None or java() > 0, 20)
+    wait_until(lambda: process.poll() is not None or java() > 0, 60)
     time.sleep(world.chance.uniform(0, 8))
     if pid := java():
         os.kill(pid, signal.SIGKILL)

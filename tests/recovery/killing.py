@@ -177,7 +177,7 @@ def kill_broker(home: Settings, chance: random.Random) -> int:
     pids = set(chance.sample(running.pids, chance.randint(1, len(running.pids))))
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    assert wait_until(lambda: (left := embedded.status(home)) is None or not pids & set(left.pids), 20)
+    assert wait_until(lambda: (left := embedded.status(home)) is None or not pids & set(left.pids), 60)
     return len(pids)
 
 

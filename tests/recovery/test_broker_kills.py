@@ -53,7 +53,7 @@ def _kill(home: Settings) -> None:
     running = embedded.status(home)
     assert running is not None, "the broker ended by itself"
     os.kill(running.pid, signal.SIGKILL)
-    assert wait_until(lambda: embedded.status(home) is None, 10)
+    assert wait_until(lambda: embedded.status(home) is None, 60)
 
 
 class Load:

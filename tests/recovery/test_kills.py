@@ -121,7 +121,7 @@ def test_generator_dashboard_and_java_are_killed(
                 os.killpg(page.pid, signal.SIGKILL)
                 generator.wait()
                 page.wait()
-            assert wait_until(lambda: not dashboard.is_healthy(settings), 10)
+            assert wait_until(lambda: not dashboard.is_healthy(settings), 60)
         os.kill(java_of(pipeline.pid), signal.SIGKILL)
         output, _ = pipeline.communicate(timeout=60)
         assert pipeline.returncode == 1 and "Traceback" not in output, output

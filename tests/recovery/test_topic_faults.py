@@ -48,7 +48,7 @@ def ask(settings: Settings, request: Callable[[AdminClient], dict[Any, Future[An
 
 def delete_topic(settings: Settings) -> None:
     ask(settings, lambda client: client.delete_topics([settings.kafka.topic]))
-    assert wait_until(lambda: kafka.topic_id(settings.kafka, settings.kafka.topic) is None, 10)
+    assert wait_until(lambda: kafka.topic_id(settings.kafka, settings.kafka.topic) is None, 60)
 
 
 def test_retention_that_removed_unread_lines(settings: Settings, pairs: list[Pair]) -> None:
@@ -66,7 +66,7 @@ def test_retention_that_removed_unread_lines(settings: Settings, pairs: list[Pai
 
 def test_topic_grown_by_partitions(settings: Settings, pairs: list[Pair]) -> None:
     ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 3)]))
-    assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 3, 10)
+    assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 3, 60)
     produce(settings.changed(topic_partitions=3), pairs[500:])
     run_pipeline(settings, once=True)
     assert_equal(settings, recount(pairs))
@@ -106,7 +106,7 @@ def test_beside_a_running_pipeline(settings: Settings, pairs: list[Pair]) -> Non
         output, _ = second.communicate(timeout=60)
         assert second.returncode == 1 and "another pipeline is running" in output and "--home" in output
         ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 2)]))
-        assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 2, 10)
+        assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 2, 60)
         produce(settings.changed(topic_partitions=2), pairs[500:])
         deadline = time.monotonic() + 60
         while True:

@@ -118,7 +118,7 @@ def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -
         events.append(f"begins {mine}")
         if mine == 0:
             stopping.wait()
-            release.wait(10)
+            release.wait(60)
         events.append(f"ends {mine}")
 
     threads: list[threading.Thread] = []
@@ -131,11 +131,11 @@ def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -
             thread.start()
         if len(threads) > 2:
             release.set()
-            mine[0].join(10)
+            mine[0].join(60)
             stopping.set()
             return True
         file.write_text(SECOND)
-        assert stopping.wait(10)
+        assert stopping.wait(60)
         return False
 
     run_in_rounds(load({"home": tmp_path}, {}), run, poll_seconds=POLL)

@@ -67,7 +67,7 @@ def test_rest_waits_for_a_batch_of_another_process(home: Settings, hold: Hold) -
     resting = passes(gate.at_rest, home)
     assert not resting.is_set()
     other.communicate("")
-    assert resting.wait(5)
+    assert resting.wait(60)
 
 
 def test_batches_wait_while_the_tables_rest(home: Settings, hold: Hold) -> None:
@@ -75,7 +75,7 @@ def test_batches_wait_while_the_tables_rest(home: Settings, hold: Hold) -> None:
     batch = passes(gate.batch, home)
     assert not batch.is_set()
     other.communicate("")
-    assert batch.wait(5)
+    assert batch.wait(60)
 
 
 def test_short_batches_pass_while_rest_waits_for_a_long_one(home: Settings, hold: Hold) -> None:
@@ -84,7 +84,7 @@ def test_short_batches_pass_while_rest_waits_for_a_long_one(home: Settings, hold
     assert passes(gate.batch, home, within=5).is_set()
     assert not resting.is_set()
     long.communicate("")
-    assert resting.wait(10)
+    assert resting.wait(60)
 
 
 def test_whoever_has_waited_long_for_rest_goes_before_new_batches(
@@ -96,7 +96,7 @@ def test_whoever_has_waited_long_for_rest_goes_before_new_batches(
     late = passes(gate.batch, home)
     assert not resting.is_set() and not late.is_set()
     other.communicate("")
-    assert resting.wait(5) and late.wait(5)
+    assert resting.wait(60) and late.wait(60)
 
 
 def test_who_waits_for_a_patient_batch_holds_up_no_other_one(
@@ -107,21 +107,21 @@ def test_who_waits_for_a_patient_batch_holds_up_no_other_one(
         resting = passes(gate.at_rest, home)
         assert passes(gate.batch, home, within=5).is_set()
         assert not resting.is_set()
-    assert resting.wait(5)
+    assert resting.wait(60)
 
 
 def test_tables_of_patient_batches_rest_beside_other_batches(home: Settings) -> None:
     with gate.batch(home, patient=True):
         resting = passes(gate.patient_at_rest, home)
         assert not resting.is_set()
-    assert resting.wait(5)
+    assert resting.wait(60)
     with gate.batch(home):
         assert passes(gate.patient_at_rest, home, within=5).is_set()
     with gate.patient_at_rest(home):
         assert passes(gate.batch, home, within=5).is_set()
         rest, patient = passes(gate.at_rest, home), passes(partial(gate.batch, patient=True), home)
         assert not rest.is_set() and not patient.is_set()
-    assert rest.wait(5) and patient.wait(5)
+    assert rest.wait(60) and patient.wait(60)
 
 
 def test_a_stream_of_batches_does_not_starve_rest(home: Settings) -> None:
@@ -141,7 +141,7 @@ def test_a_stream_of_batches_does_not_starve_rest(home: Settings) -> None:
     finally:
         stop.set()
         for flow in flows:
-            flow.join(10)
+            flow.join(60)
 
 
 @pytest.mark.parametrize("lock", ["batch", "at_rest"])

@@ -102,7 +102,7 @@ def test_live_traffic_keeps_its_rate_and_its_truth_until_stopped(broker: Setting
         ):
             time.sleep(0.1)
         os.kill(running.pid, signal.SIGTERM)
-        _, output = running.communicate(timeout=20)
+        _, output = running.communicate(timeout=60)
     assert running.returncode == 0, output
     expected = json.loads(truth.read_bytes())
     records = read_all(broker, "generated-live")
