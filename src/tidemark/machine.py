@@ -7,6 +7,7 @@ import re
 import resource
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tidemark.errors import MORE_THREADS, PlatformError, SettingError
@@ -105,6 +106,14 @@ def _require_threads(number: int) -> None:
         done.set()
         for thread in started:
             thread.join()
+
+
+def allow_open_files() -> None:
+    """Raises the number of files that this process may have open to what the system lets it ask for. The usual limit is
+    low because `select` cannot wait for more than 1,024, so call it only where nothing waits for a pipe."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def shuffle_partitions(settings: SparkSettings) -> int:

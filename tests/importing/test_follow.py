@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -20,10 +21,13 @@ from typing import Any
 import pytest
 
 from tests import processes
-from tidemark.errors import InputError
+from tidemark.errors import InputError, PlatformError
+from tidemark.importing import pool
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
-from tidemark.importing.importer import Options, import_files
+from tidemark.importing.importer import Options, import_files, open_sender
+from tidemark.importing.producer import Sender
+from tidemark.importing.sources import open_reader
 from tidemark.settings import Settings
 
 Lines = Callable[[], list[bytes]]
@@ -375,3 +379,55 @@ def test_a_file_that_may_not_be_read_is_named_and_imported_once_it_may_be(
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=30)
         assert process.returncode == 0, error
+
+
+def test_more_files_than_there_may_be_senders(
+    following: Following,
+    lines: Lines,
+    numbered: Numbered,
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened, closed, most = [], [], []
+    monkeypatch.setattr(pool, "MOST_OPEN", 2, raising=False)
+    close = Sender.close
+
+    def counted(*arguments: Any) -> Sender:
+        most.append(len(opened) - len(closed))
+        opened.append(open_sender(*arguments))
+        return opened[-1]
+
+    monkeypatch.setattr(pool, "open_sender", counted)
+    monkeypatch.setattr(Sender, "close", lambda sender: (closed.append(sender), close(sender)))
+    paths = [write(tmp_path / f"{n}.log", numbered(10, start=n * 100)) for n in range(4)]
+    with following(tmp_path / "*.log") as report:
+        until(lambda: report.added == 40)
+        for n, path in enumerate(paths):
+            write(path, numbered(10, start=n * 100 + 10), "ab")
+        until(lambda: report.added == 80)
+    assert max(most) == 1
+    assert sorted(map(id, opened)) == sorted(map(id, closed))
+    assert lines() == sorted(line for n in range(4) for line in numbered(20, start=n * 100))
+
+
+def test_following_ends_between_two_new_files(
+    options: Options, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    for n in range(4):
+        write(tmp_path / f"{n}.log", numbered(10, start=n * 100))
+    report = Report()
+    chosen = dataclasses.replace(options, stopped=lambda: report.files > 0)
+    follow_files([str(tmp_path / "*.log")], chosen, report)
+    assert (report.files, report.added) == (1, 10)
+
+
+def test_a_limit_of_open_files_is_named(tmp_path: Path, numbered: Numbered, write: Write) -> None:
+    path = str(write(tmp_path / "a.log", numbered(1)))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+    try:
+        with pytest.raises(PlatformError, match=r"too few open files: .*a\.log\. Raise their limit"):
+            open_reader(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -24,6 +24,7 @@ from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
+from tidemark.machine import allow_open_files
 from tidemark.objects.store import open_store
 from tidemark.settings import Settings
 
@@ -120,6 +121,7 @@ def import_command(
         elif follow and files == (STDIN,):  # A pipe is followed by reading it to its end.
             import_files(files, options, report)
         elif follow:
+            allow_open_files()  # Each followed file is open.
             follow_files(files, options, report)
         else:
             import_files(files, options, report)

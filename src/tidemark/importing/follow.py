@@ -184,6 +184,8 @@ class _Follower:
         seen: set[Key] = set()
         for pattern in self._patterns:
             for path in matching(pattern):
+                if self._options.stopped():
+                    return  # Each new file takes a moment, and there may be thousands.
                 try:
                     status = Path(path).stat()
                 except OSError:

@@ -1,4 +1,4 @@
-"""Senders for many files at once, closed while their files do not grow."""
+"""Senders for many files at once, closed while their files do not grow, or where there would be too many of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tidemark.importing.producer import Sender
 from tidemark.importing.progress import Progress
 
 IDLE_SECONDS = 60.0
+# Each has about four threads and eight open files.
+MOST_OPEN = 50
 
 
 class SenderPool:
@@ -22,7 +24,11 @@ class SenderPool:
 
     def get(self, first_line: bytes) -> Sender:
         """The sender, opened if necessary. The progress then includes the commits of earlier senders."""
-        pooled = self._open.get(first_line)
+        pooled = self._open.pop(
+            first_line, None
+        )  # To be the last one again: the first was used least recently.
+        if pooled is None and len(self._open) >= MOST_OPEN:
+            self._open.pop(next(iter(self._open)))[0].close()
         sender = pooled[0] if pooled else open_sender(first_line, self._progress, self._options)
         self._open[first_line] = sender, time.monotonic()
         return sender

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.errors import InputError
+from tidemark.errors import InputError, shortage
 from tidemark.importing.comments import Comments
 from tidemark.importing.lines import Block, LineSplitter
 from tidemark.importing.raw import WAIT_SECONDS, Stopped, state_of
@@ -33,7 +33,8 @@ class Spooled:
 
 
 def open_reader(source: str | Spooled, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
-    """Opens a file, a named pipe once it has a writer, or standard input for "-". Raises InputError.
+    """Opens a file, a named pipe once it has a writer, or standard input for "-". Raises InputError, and
+    PlatformError where this process may open no more files.
 
     If `stopped` becomes true while waiting for a pipe's writer, the reader is empty.
     """
@@ -44,6 +45,8 @@ def open_reader(source: str | Spooled, *, verify: bool = False, stopped: Stopped
         is_pipe = isinstance(source, str) and stat.S_ISFIFO(Path(path).stat().st_mode)
         fd = _open_pipe(path, stopped) if is_pipe else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
+        if lack := shortage(error, name):
+            raise lack from error
         raise InputError(f"{name} cannot be read: {error.strerror}", "Check path and rights.") from error
     try:
         return Reader(fd, name, verify=verify, stopped=stopped)
