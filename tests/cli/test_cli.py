@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,14 @@ def test_status_of_a_home_that_does_not_exist(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "not running" in result.stdout
     assert not (tmp_path / "none").exists(), "looking must not make it"
+
+
+def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    line = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /\u0416 HTTP/1.1" 200 512'
+    log.write_text(f"{line}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "tidemark", "explain", str(log)]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert result.returncode == 0 and result.stderr == ""
+    assert line.replace("\u0416", "\\u0416") in result.stdout

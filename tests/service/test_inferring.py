@@ -69,6 +69,12 @@ def test_what_stands_in_the_file_stays_and_the_table_says_what_it_is(tmp_path: P
     assert file.stat().st_mode & 0o777 == 0o640
 
 
+def test_a_name_of_a_file_that_is_no_text_is_escaped(tmp_path: Path) -> None:
+    assert saved(load({"home": tmp_path}), "shop\udcff\nx = 1.log", NOW["time first"]) == "shop_x_1"
+    assert r"100 lines of shop\udcff\nx = 1.log that" in (tmp_path / "tidemark.toml").read_text()
+    assert load({"home": tmp_path}).formats.keys() == {"shop_x_1"}
+
+
 def test_a_name_that_a_format_has_gets_a_number(tmp_path: Path) -> None:
     settings = load({"home": tmp_path})
     assert saved(settings, "combined.log", NOW["tabs"]) == "combined_2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import sys
@@ -140,6 +141,9 @@ def home_options(command: Any) -> Any:
 
 def main() -> None:
     """Entry point: one line per expected error, never a traceback."""
+    # As on standard error: a file's name may be no text, and a terminal may lack a character.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         tidemark.main(standalone_mode=False)
     except TidemarkError as error:

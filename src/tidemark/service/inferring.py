@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError, unwritable
+from tidemark.figures.text import shown
 from tidemark.figures.toml_tables import text_of
 from tidemark.local.directories import prepare_home
 from tidemark.local.records import live_record
@@ -57,7 +58,7 @@ def save(settings: Settings, path: str, sample: Sampled, inferred: Inferred) -> 
     """Declares the format in the home's settings file, and returns its name, which is made of that of the file of the
     lines. Raises SettingError or PlatformError if the settings file cannot be changed."""
     name = _name_for(path, settings)
-    share = f"{inferred.share:.1%} of {len(sample.unread):,} lines of {Path(path).name}"
+    share = f"{inferred.share:.1%} of {len(sample.unread):,} lines of {shown(Path(path).name)}"
     comments = [
         f"Inferred on {datetime.now(UTC):%Y-%m-%d}: {share} that no other format reads",
         "have this layout. Correct it where it is wrong; `tidemark rebuild silver.requests` applies that.",
