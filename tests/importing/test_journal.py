@@ -28,6 +28,8 @@ CONTENTS = {
     "carriage returns": b"one\rtwo\rthree\r" * 200,
     "a long line": b"a\n" + b"x" * (2 * MAX_LINE_BYTES + 5) + b"\nb\n",
     "holes": b"\0" * 10 + b"one\ntwo\n" + bytes(1 << 16) + b"three\n",
+    "a hole before a long line": b"one\ntw" + bytes(600) + b"y" * 200 + b"\nthree\nfour\n",
+    "NUL bytes before a long line": b"one\n" * 23 + bytes(2) + b"y" * 200 + b"\n",
     "parts of a container": b"".join(
         f"2026-11-22T10:00:00.1Z stdout {tag} {'y' * 5000}\n".encode() for tag in "PPFFPF"
     ),

@@ -98,6 +98,13 @@ def test_a_hole_at_the_beginning_is_left_out_and_counted(
     assert lines() == sorted(numbered(15) + numbered(5, start=20))
 
 
+def test_a_comment_behind_a_hole_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "ex.log"
+    path.write_bytes(b"1 2\n" + bytes(600) + b"#Fields: time date\n2 1\n")
+    found = [(line, block.fields) for block in blocks_of(str(path)) for line in block.lines]
+    assert found == [(b"1 2", ""), (b"2 1", "time date")]
+
+
 def test_nul_bytes_at_the_end_may_yet_be_written(
     options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
 ) -> None:

@@ -70,10 +70,11 @@ class Delivery:
         rows = self._store.read(ALERTS, [[("due", "=", True)]]).to_pylist()
         troubles: list[str] = []
         until = time.monotonic() + _MOST_SECONDS
-        for alert in sorted((Alert(**row) for row in rows), key=lambda each: each.window_start):
-            if time.monotonic() < until and (trouble := self._deliver(alert)):
+        due = sorted((Alert(**row) for row in rows), key=lambda each: each.window_start)
+        while due and time.monotonic() < until:
+            if trouble := self._deliver(due.pop(0)):
                 troubles.append(trouble)
-        self._version, self._waiting = self._store.version(ALERTS), bool(troubles)
+        self._version, self._waiting = self._store.version(ALERTS), bool(troubles or due)
         return "; ".join(dict.fromkeys(troubles))
 
     def _deliver(self, alert: Alert) -> str:
