@@ -27,7 +27,7 @@ from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
 from tidemark.importing.importer import Options, import_files, open_sender
 from tidemark.importing.producer import Sender
-from tidemark.importing.sources import open_reader
+from tidemark.importing.sources import expand, followable, open_reader
 from tidemark.settings import Settings
 
 Lines = Callable[[], list[bytes]]
@@ -379,6 +379,15 @@ def test_a_file_that_may_not_be_read_is_named_and_imported_once_it_may_be(
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=30)
         assert process.returncode == 0, error
+
+
+@pytest.mark.parametrize("pattern", ["access.log", "*.log"])
+def test_a_path_that_cannot_be_known_is_no_file_that_may_come(pattern: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    path = str(tmp_path / "loop" / pattern)
+    for each in (followable, lambda path: expand([path])):
+        with pytest.raises(InputError, match=r"cannot be read: .*\. Check path and rights\."):
+            each(path)
 
 
 def test_more_files_than_there_may_be_senders(

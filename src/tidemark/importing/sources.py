@@ -103,7 +103,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
     paths: list[str] = []
     for pattern in patterns:
         matches = [pattern]
-        if pattern != STDIN and _kind(pattern) == _MISSING and glob.has_magic(pattern):
+        if pattern != STDIN and _known_kind(pattern) == _MISSING and glob.has_magic(pattern):
             matches = matching(pattern)
             if not matches:
                 raise InputError(f"no file matches {pattern}", "Check the pattern.")
@@ -123,10 +123,11 @@ def matching(pattern: str) -> list[str]:
 
 def followable(pattern: str) -> bool:
     """Whether the file exists and can be followed. Raises InputError for a path that can never be followed."""
-    if _kind(pattern) == _MISSING:
+    kind = _known_kind(pattern)
+    if kind == _MISSING:
         return bool(matching(pattern))
     check(pattern)
-    if _kind(pattern) != stat.S_IFREG:
+    if kind != stat.S_IFREG:
         raise InputError(f"{pattern} is a pipe or a device and cannot be followed", "Leave out --follow.")
     return True
 
@@ -137,10 +138,7 @@ def check(path: str) -> None:
         if sys.stdin is None or sys.stdin.closed:
             raise InputError("standard input is closed", "Name a file.")
         return
-    try:
-        kind = _kind(path, strict=True)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", "Check path and rights.") from error
+    kind = _known_kind(path)
     if kind == _MISSING:
         raise InputError(f"{path} does not exist", "Name a file, a quoted glob, or - for standard input.")
     if kind == stat.S_IFDIR:
@@ -173,6 +171,14 @@ def is_stream(path: str) -> bool:
 def states_of(paths: Sequence[str]) -> dict[str, list[int]]:
     """Size and time of the last change of the regular files among these."""
     return {path: list(state_of(Path(path).stat())) for path in paths if not is_stream(path)}
+
+
+def _known_kind(path: str) -> int:
+    """The same as `_kind`. Raises InputError if it is unknown, as behind a directory that may not be entered."""
+    try:
+        return _kind(path, strict=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", "Check path and rights.") from error
 
 
 def _kind(path: str, *, strict: bool = False) -> int:
