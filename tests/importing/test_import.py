@@ -107,6 +107,18 @@ def test_again_adds_a_file_once_more(
     assert lines() == sorted(numbered(10) * 2)
 
 
+def test_a_file_of_several_names_is_one(
+    options: Options, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.log", numbered(10))
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "b.log").hardlink_to(path)
+    patterns = [str(path), str(tmp_path / "**" / "*.log")]
+    report = import_files(patterns, dataclasses.replace(options, again=True))
+    assert (report.files, report.added) == (1, 10)
+    assert lines() == sorted(numbered(10))
+
+
 def test_equal_content_of_two_sites_is_imported_for_each(
     options: Options,
     records: Callable[[], list[tuple[bytes, dict[str, bytes]]]],

@@ -99,8 +99,8 @@ def _open_pipe(path: str, stopped: Stopped) -> int:
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
-    """The files of paths, globs and "-". Raises InputError for the first that is not readable."""
-    paths: list[str] = []
+    """The files of paths, globs and "-", each once. Raises InputError for the first that is not readable."""
+    paths: dict[object, str] = {}
     for pattern in patterns:
         matches = [pattern]
         if pattern != STDIN and _known_kind(pattern) == _MISSING and glob.has_magic(pattern):
@@ -109,8 +109,17 @@ def expand(patterns: Sequence[str]) -> list[str]:
                 raise InputError(f"no file matches {pattern}", "Check the pattern.")
         for path in matches:
             check(path)
-        paths += matches
-    return paths
+            paths.setdefault(_identity(path), path)
+    return list(paths.values())
+
+
+def _identity(path: str) -> object:
+    """The same for all names of a regular file: links, and paths through a link to a directory above."""
+    with suppress(OSError):
+        status = Path(path).stat()
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return path
 
 
 def matching(pattern: str) -> list[str]:
