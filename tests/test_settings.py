@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import SettingError
+from tidemark.figures.declared import duration
+from tidemark.figures.selection import SelectionError
+from tidemark.local.jars import cache_directory
 from tidemark.settings import DECLARED, Settings, load
 from tidemark.settings.sections import options_of
 
@@ -78,6 +81,7 @@ def test_truth(text: str, value: bool, tmp_path: Path) -> None:
         ("LOG_FORMAT", "xml", "text or json"),
         ("METRICS_PORT", "-2", "at least -1"),
         ("INGEST_PORT", "70000", "at most 65535"),
+        ("SESSION_GAP_SECONDS", "99999999999", "at most 3155760000"),
     ],
 )
 def test_a_bad_value_is_named_with_its_source(
@@ -97,6 +101,15 @@ def test_a_bad_value_is_named_with_its_source(
         ("topic = [1]", "text"),
         ("broker_port = ", "cannot read"),
         ("dashboard_port = 65536", "at most 65535"),
+        (f"freshness_goal_seconds = {'9' * 400}", "a number"),
+        ("retention = '30d'", r"retention must be a table. Write \[retention\], then"),
+        ("[retention]\nlines = 30", "lines of retention must be text"),
+        ("[retention]\nlines = '9999y'", "lines of retention is more than a hundred years. Write forever"),
+        (
+            "[sites.shop]\nprivacy = 'masked'",
+            r"sites.shop.privacy must be a table. Write \[sites.shop.privacy\]",
+        ),
+        ("[access]\noidc = 'x'", "access.oidc must be a table"),
         (f"a = {'[' * 20_000}", "nested too deeply"),
         (
             "".join(f"[goals.g{i}]\npath = '/{i}'\n" for i in range(501)),
@@ -146,3 +159,15 @@ def test_options_that_cannot_be_read_are_not_shown(text: str) -> None:
     with pytest.raises(SettingError, match="spark_options") as caught:
         options_of("spark_options", text)
     assert "hush" not in str(caught.value)
+
+
+def test_an_unknown_users_directory_is_named() -> None:
+    for environment in ({"TIDEMARK_HOME": "~nobody-here/x"}, {"TIDEMARK_JVM_CACHE": "~nobody-here/x"}):
+        with pytest.raises(SettingError, match=r"~nobody-here/x\. Write the whole path"):
+            cache_directory(load({}, environment).java)
+
+
+def test_an_age_is_at_most_a_hundred_years() -> None:
+    assert duration("36525d").days == 36_525
+    with pytest.raises(SelectionError, match=r"'36526d' is too long\. Write at most 36525d"):
+        duration("36526d")

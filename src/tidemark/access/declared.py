@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from tidemark.errors import SettingError
 from tidemark.figures.declared import FILE
 from tidemark.figures.right import ROLES, Right
-from tidemark.figures.toml_tables import tables_of, toml_of
+from tidemark.figures.toml_tables import table_of, tables_of, toml_of
 
 Login = Literal["none", "password", "oidc", "header"]
 # Takes precedence over the file.
@@ -82,7 +82,7 @@ def access_of(table: Any, source: str) -> Access:
             f"{source}: login of access must be {', '.join(LOGINS[:-1])} or {LOGINS[-1]}, not {login!r}",
             "Correct it.",
         )
-    oidc = Oidc(**tables_of("access", {"oidc": table.get("oidc", {})}, Oidc, source)["oidc"])
+    oidc = Oidc(**table_of("access.oidc", table.get("oidc", {}), Oidc, source))
     if login == "oidc" and not oidc.server_metadata_url:
         raise SettingError(
             f"{source}: server_metadata_url of access.oidc is missing",
@@ -115,7 +115,7 @@ def _header(table: Any, source: str) -> Header:
     named = (
         {key: value for key, value in table.items() if key != "from"} if isinstance(table, dict) else table
     )
-    name = _HeaderTable(**tables_of("access", {"header": named}, _HeaderTable, source)["header"]).name
+    name = _HeaderTable(**table_of("access.header", named, _HeaderTable, source)).name
     if not isinstance(networks, list) or not all(isinstance(each, str) for each in networks):
         raise SettingError(f"{source}: from of access.header must be a list of networks", "Correct it.")
     try:

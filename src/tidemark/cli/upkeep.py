@@ -13,6 +13,7 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
+from tidemark.figures.declared import expanded
 
 
 @click.command("maintain")
@@ -227,7 +228,7 @@ def savepoint_restore(
     from tidemark.service.savepoints import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
-    home = target.expanduser().absolute() if target else settings.home
+    home = expanded(target) if target else settings.home
     into = settings.changed(home=home, tables_location=tables_location) if target else None
     if into is not None and (home / "savepoints" / name).is_dir():
         settings, into = settings.changed(home=home), None  # its own savepoint: an ordinary restore

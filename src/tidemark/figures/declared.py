@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from tidemark.errors import SettingError
 from tidemark.figures.right import Right
 from tidemark.figures.selection import Filter, SelectionError, filters_of
-from tidemark.figures.toml_tables import MOST_DEFINITIONS, tables_of, toml_of
+from tidemark.figures.toml_tables import MOST_DEFINITIONS, MOST_SECONDS, tables_of, toml_of
 
 FILE = "tidemark.toml"
 # Stands before the name of a goal that is a step of a funnel, or the metric of an alert rule.
@@ -178,7 +178,15 @@ def of_right(known: Declared, right: Right) -> Declared:
 
 def home_in(environment: Mapping[str, str]) -> Path:
     """The home that an environment names, by default .tidemark in the present directory."""
-    return Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
+    return expanded(environment.get("TIDEMARK_HOME") or ".tidemark")
+
+
+def expanded(path: str | Path) -> Path:
+    """An absolute path; `~` in front of it is a user's directory. Raises SettingError if that has none."""
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError as error:
+        raise SettingError(f"no directory of a user is known for {path}", "Write the whole path.") from error
 
 
 def duration(text: str) -> timedelta:
@@ -186,7 +194,10 @@ def duration(text: str) -> timedelta:
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
     if match is None or match[2] not in _UNITS or not int(match[1]):
         raise SelectionError(f"{text!r} is no duration; write 30m, 24h or 7d")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    seconds = int(match[1]) * _UNITS[match[2]]
+    if seconds > MOST_SECONDS:
+        raise SelectionError(f"{text!r} is too long", f"Write at most {MOST_SECONDS // 86_400}d.")
+    return timedelta(seconds=seconds)
 
 
 def recorded(goals: Mapping[str, Goal]) -> str:

@@ -12,6 +12,8 @@ from tidemark.errors import SettingError
 
 # Each of them is work for every line or every report.
 MOST_DEFINITIONS = 500
+# A hundred years: libraries take no time of many more, before or after now.
+MOST_SECONDS = 36_525 * 86_400
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -66,11 +68,15 @@ def tables_of(
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
     if most is not None and len(tables) > most:
         raise SettingError(f"{source}: {len(tables):,} tables [{what}.NAME], at most {most}", "Remove some.")
+    return {name: table_of(f"{what}.{name}", values, of, source) for name, values in tables.items()}
+
+
+def table_of(name: str, values: Any, of: type, source: str) -> dict[str, Any]:
+    """The one table `[name]` of a file, as a table of `tables_of`. Raises SettingError."""
+    if not isinstance(values, dict):
+        raise SettingError(f"{source}: {name} must be a table", f"Write [{name}], then its settings.")
     known = {each.name: each for each in fields(of) if not each.metadata.get("derived")}
-    return {
-        name: {key: _value(f"{what}.{name}", key, value, known, source) for key, value in values.items()}
-        for name, values in tables.items()
-    }
+    return {key: _value(name, key, value, known, source) for key, value in values.items()}
 
 
 def _value(table: str, key: str, value: Any, known: Mapping[str, Any], source: str) -> Any:

@@ -249,7 +249,7 @@ def _own(settings: BrokerSettings, node: Node) -> dict[str, object]:
         return {}
     try:
         text = Path(settings.properties).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RuntimeError) as error:
         raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
     text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
     own: dict[str, object] = {}

@@ -15,6 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from tidemark.errors import PlatformError, unwritable
+from tidemark.figures.declared import expanded
 from tidemark.local.java import require_java
 from tidemark.local.locks import locked
 from tidemark.settings.sections import JavaSettings
@@ -43,7 +44,7 @@ def broker_jars(settings: JavaSettings) -> list[Path]:
 
 def cache_directory(settings: JavaSettings, ivy_file: Path | None = None) -> Path:
     """Directory of the jars of this version of an Ivy file (default ivy.xml), resolved or not."""
-    root = Path(settings.cache).expanduser() if settings.cache else user_cache()
+    root = expanded(settings.cache) if settings.cache else user_cache()
     return root / f"jvm-{hashlib.sha256((ivy_file or IVY_FILE).read_bytes()).hexdigest()[:16]}"
 
 

@@ -19,8 +19,8 @@ from typing import Any, get_type_hints
 from tidemark.access.declared import access_of
 from tidemark.errors import SettingError
 from tidemark.figures.alert_rules import Rule, rules_of
-from tidemark.figures.declared import funnels_of, goals_of, require_usable, segments_of
-from tidemark.figures.toml_tables import parsed, toml_of
+from tidemark.figures.declared import expanded, funnels_of, goals_of, require_usable, segments_of
+from tidemark.figures.toml_tables import MOST_SECONDS, parsed, toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
 from tidemark.settings.mails import Mailing, mailings_of
 from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
@@ -173,8 +173,7 @@ def load(
     """
     environment = os.environ if environment is None else environment
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
-    home = Path(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
-    home = home.expanduser().absolute()
+    home = expanded(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
 
     values, tables = _read(toml_of(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
     for name in DECLARED:
@@ -253,14 +252,15 @@ def _parse(name: str, raw: Any, source: str) -> Any:
             value = wanted(raw)
             if wanted is float and not math.isfinite(value):
                 raise ValueError(raw)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
         raise SettingError(f"{source}: {name} must be {kind}, not {shown}", "Correct it.") from error
     if declared.choices and value not in declared.choices:
         choices = " or ".join(declared.choices)
         raise SettingError(f"{source}: {name} must be {choices}, not {raw!r}", "Correct it.")
     too_small = declared.least is not None and value < declared.least
-    if too_small or (declared.most is not None and value > declared.most):
-        bound = f"at least {declared.least:g}" if too_small else f"at most {declared.most:g}"
+    most = MOST_SECONDS if name.endswith("_seconds") else declared.most
+    if too_small or (most is not None and value > most):
+        bound = f"at least {declared.least:g}" if too_small else f"at most {most:.10g}"
         raise SettingError(f"{source}: {name} must be {bound}, not {raw!r}", "Correct it.")
     return value

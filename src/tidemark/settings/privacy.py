@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.figures.toml_tables import tables_of
+from tidemark.figures.toml_tables import table_of
 
 # From the one that keeps all to the strictest.
 MODES = ("exact", "masked", "anonymous")
@@ -59,10 +59,9 @@ class Privacy:
 def privacy_of(default: Any, sites: Any, source: str) -> Privacy:
     """The table `[privacy]` of a file, and by site the tables `[sites.NAME.privacy]`, which take what they do not say
     from it. Raises SettingError."""
-    common = tables_of("settings", {"privacy": default}, SitePrivacy, source)["privacy"]
+    common = table_of("privacy", default, SitePrivacy, source)
     own = {
-        name: tables_of(f"sites.{name}", {"privacy": values}, SitePrivacy, source)["privacy"]
-        for name, values in sites.items()
+        name: table_of(f"sites.{name}.privacy", values, SitePrivacy, source) for name, values in sites.items()
     }
     privacy = Privacy(
         SitePrivacy(**common), {name: SitePrivacy(**{**common, **values}) for name, values in own.items()}

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.figures.toml_tables import tables_of
+from tidemark.figures.toml_tables import MOST_SECONDS, table_of
 
 _FOREVER = "forever"
 _AGE = re.compile(r"(\d{1,6}(?:\.\d+)?)([hdwy])")
@@ -38,11 +38,17 @@ class RetentionSettings:
 
 def retention_of(table: Any, source: str) -> RetentionSettings:
     """The table of a file. Raises SettingError."""
-    values = tables_of("settings", {"retention": table}, RetentionSettings, source)["retention"]
+    values = table_of("retention", table, RetentionSettings, source)
     for name, text in values.items():
         if text != _FOREVER and not (_AGE.fullmatch(text) and float(text[:-1])):
             raise SettingError(
                 f"{source}: {name} of retention must be an age such as 30d, or forever, not {text!r}",
                 "Units are h, d, w and y.",
             )
-    return RetentionSettings(**values)
+    retention = RetentionSettings(**values)
+    for name in values:
+        if (age := retention.age(name)) and age.total_seconds() > MOST_SECONDS:
+            raise SettingError(
+                f"{source}: {name} of retention is more than a hundred years", "Write forever."
+            )
+    return retention
