@@ -145,6 +145,19 @@ def test_between_attempts_the_pause_grows(home: Settings, endpoint: Endpoint) ->
     assert endpoint.requests == 1
 
 
+def test_what_there_was_no_time_for_is_sent_with_the_next_look(
+    home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fired(home, endpoint.url)
+    sender = Delivery(scene.settings, scene.store)
+    with monkeypatch.context() as slow:
+        slow.setattr(delivery, "_MOST_SECONDS", 0.0)
+        sender.deliver()
+    assert not endpoint.taken
+    assert sender.deliver() == ""
+    assert [taken["title"] for taken in endpoint.taken] == ["Alert errors: shop"]
+
+
 def test_after_a_kill_between_sending_and_recording_the_message_comes_twice(
     home: Settings, endpoint: Endpoint
 ) -> None:
