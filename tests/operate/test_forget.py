@@ -23,6 +23,7 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
 from tidemark.cli import main, tidemark
 from tidemark.errors import SettingError
+from tidemark.operate.forget import holding
 from tidemark.service.forget import forget_all_of, forget_visitor
 from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
@@ -248,6 +249,16 @@ def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_pat
     for texts in SPELLED.values():
         assert all(on_disk(settings, text) == (wanted not in texts) for text in texts)
     assert_balanced(settings)
+
+
+@pytest.mark.parametrize("around", ["{}:4711 x", "client:{}, x", "from {}.", "{}: x", "ip:{}", "[{}]:443"])
+def test_an_address_is_found_with_punctuation_and_a_port(around: str) -> None:
+    holds = holding("198.51.100.77")
+    assert holds(around.format("198.51.100.77").encode())
+    for other in ("198.51.100.7", "198.51.100.770", "1.198.51.100.77", "198.51.100.77.1"):
+        assert not holds(around.format(other).encode())
+    # What would be a port behind an address of IPv4 is part of one of IPv6.
+    assert holding("2001:db8::1")(around.format("2001:db8::1").encode()) == (not around.startswith("{}:4711"))
 
 
 def test_nothing_found_is_reported(home_with_rows: Settings) -> None:

@@ -38,7 +38,7 @@ from tidemark.stream.swap import Step, Swap
 
 _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
-_LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.:])[0-9A-Fa-f.:]{2,45}(?![0-9A-Za-z.:])")
+_LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.])[0-9A-Fa-f.:]{2,50}(?![0-9A-Za-z])")
 
 Deleted = TypeVar("Deleted")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -193,7 +193,13 @@ def holding(text: str) -> Holds:
 def _holds(line: bytes, address: Address) -> bool:
     if address.version == 4 and str(address).encode() not in line and b":" not in line:
         return False  # the usual case, of which no other test is needed
-    return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
+    return any(_address_in(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
+
+
+def _address_in(text: str) -> Address | None:
+    """The address of a text that may have punctuation around it, or a port behind it; None if it has none."""
+    bare = text.strip(".:")
+    return _canonical(text) or _canonical(bare) or _canonical(bare.rpartition(":")[0])
 
 
 def _unread(home: Home, snapshot: Snapshot, column: str, values: Sequence[str]) -> bool:
