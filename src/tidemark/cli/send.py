@@ -55,8 +55,8 @@ def send_command(
     targets = targets_of(mailing, settings, os.environ)
     if not targets:
         raise SettingError(f"report {name} has no target", "Set `to` of the report, or alert_to.")
-    taken = {target: sending.send(url, mail) for target, url in targets.items()}
-    if failed := [target for target, ok in taken.items() if not ok]:
+    taken = {label: sending.send(target, mail) for label, target in targets.items()}
+    if failed := [label for label, ok in taken.items() if not ok]:
         raise PlatformError(f"{' and '.join(failed)} of report {name} did not take it", "Correct `to`.")
     if wanted.end <= datetime.now(UTC):
         prepare_home(settings)

@@ -60,14 +60,23 @@ def http_endpoint() -> Iterator[Endpoint]:
 
 @dataclass
 class Mailbox:
-    """Mails that an SMTP server took from the user `ops` with the password `5ecre7`."""
+    """Mails that an SMTP server took from the user `ops` with the password `5ecre7`, not for `refused` addresses."""
 
     port: int = 0
+    refused: set[str] = field(default_factory=set)
     mails: list[str] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         return f"mailto://ops:5ecre7@127.0.0.1:{self.port}?from=tidemark@shop.example&to=ops@shop.example&mode=insecure"
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        if address in self.refused:
+            return "550 No such user"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         self.mails.append(envelope.content.decode())

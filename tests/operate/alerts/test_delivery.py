@@ -114,6 +114,23 @@ def test_a_target_that_does_not_take_it_is_asked_again_and_the_others_are_not(
     assert_secret(scene)
 
 
+def test_a_recipient_that_is_refused_does_not_have_the_others_get_it_again(
+    home: Settings, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_RETRY_SECONDS", 0.0)
+    mailbox.refused = {"gone@shop.example"}
+    scene = fired(home, mailbox.url.replace("to=", "to=gone@shop.example,"))
+    sender = Delivery(scene.settings, scene.store)
+    for _ in range(3):
+        assert sender.deliver() == "target 1 (mailto) of alert errors did not take the message"
+    assert [email.message_from_string(mail)["to"] for mail in mailbox.mails] == ["ops@shop.example"]
+    mailbox.refused.clear()
+    assert sender.deliver() == ""
+    assert (
+        len(mailbox.mails) == 2 and scene.alerts()[0].delivered_to == "target 1 (mailto), target 2 (mailto)"
+    )
+
+
 def test_a_target_that_got_the_end_gets_the_next_start(
     home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,12 +212,14 @@ def test_the_end_is_delivered_and_a_message_about_a_removed_rule_is_given_up(
 
 def test_targets_come_from_the_rule_its_environment_or_the_setting(home: Settings) -> None:
     shared = home.changed(alert_to="json://a slack://b/c")
-    assert targets_of(RULE, shared, {}) == {"target 1 (json)": "json://a", "target 2 (slack)": "slack://b/c"}
+    assert {name: target.url for name, target in targets_of(RULE, shared, {}).items()} == {
+        "target 1 (json)": "json://a", "target 2 (slack)": "slack://b/c",
+    }  # fmt: skip
     own = replace(RULE, to=("$OPS", "mailto://x"))
     assert list(targets_of(own, shared, {"OPS": "json://a json://b"})) == [
         "target 1 (json)", "target 2 (json)", "target 3 (mailto)",
     ]  # fmt: skip
-    assert targets_of(own, shared, {})["target 1 (unknown)"] == "$OPS"
+    assert targets_of(own, shared, {})["target 1 (unknown)"].url == "$OPS"
 
 
 def test_the_command_tries_the_targets_and_lists_what_fired(home: Settings, endpoint: Endpoint) -> None:

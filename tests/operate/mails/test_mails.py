@@ -200,6 +200,18 @@ def test_a_target_that_does_not_take_it_is_asked_again_and_the_others_are_not(
     assert "5ecre7" not in caplog.text
 
 
+def test_a_recipient_that_is_refused_does_not_have_the_others_get_it_again(
+    base: Settings, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_FIRST_RETRY_SECONDS", 0.0)
+    mailbox.refused = {"gone@shop.example"}
+    url = mailbox.url.replace("to=", "to=gone@shop.example,")
+    settings = declaring(base, "refused", DAILY, url)
+    for _ in range(2):  # with a restart in between
+        assert sender(settings).look() == "target 1 (mailto) of report refused did not take it"
+    assert [email.message_from_string(mail)["to"] for mail in mailbox.mails] == ["ops@shop.example"]
+
+
 def test_alerts_that_began_come_first(base: Settings, endpoint: Endpoint) -> None:
     at = {
         "window_start": END - timedelta(hours=2),

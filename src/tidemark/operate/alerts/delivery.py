@@ -39,12 +39,28 @@ class Message:
     kind: str  # as Apprise names it: failure, success or info
 
 
+@dataclass(frozen=True)
+class Target:
+    """A notification URL, or one of its recipients by its place: who has a message must not get it again because
+    another one does not take it."""
+
+    url: str
+    place: int | None = None
+
+    def opened(self) -> Any:
+        """The target as the library has it; None if the URL is none. Raises PlatformError without the library."""
+        there = apprise_of().Apprise.instantiate(self.url)
+        if self.place is not None:
+            there.targets = [there.targets[self.place]]
+        return there
+
+
 @dataclass
 class _Attempts:
     """The attempts to deliver one state of an alert: targets that have it, and when (monotonic) the next is."""
 
     state: str
-    reached: set[str] = field(default_factory=set)
+    reached: set[Target] = field(default_factory=set)
     failed: int = 0
     due: float = 0.0
 
@@ -92,8 +108,8 @@ class Delivery:
         targets = targets_of(rule, self._settings, os.environ)
         failed = [
             name
-            for name, url in targets.items()
-            if url not in attempts.reached and not self._reaches(attempts, url, message(alert))
+            for name, target in targets.items()
+            if target not in attempts.reached and not self._reaches(attempts, target, message(alert))
         ]
         if failed:
             pause = _FIRST_RETRY_SECONDS * 2 ** min(attempts.failed, 10)
@@ -114,9 +130,9 @@ class Delivery:
         del self._attempts[key]
         return ""
 
-    def _reaches(self, attempts: _Attempts, url: str, about: Message) -> bool:
-        if send(url, about):
-            attempts.reached.add(url)
+    def _reaches(self, attempts: _Attempts, target: Target, about: Message) -> bool:
+        if send(target, about):
+            attempts.reached.add(target)
             return True
         return False
 
@@ -134,21 +150,33 @@ class HasTargets(Protocol):
     def to(self) -> tuple[str, ...]: ...
 
 
-def targets_of(of: HasTargets, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The notification URLs of a rule or a report, by names that are no secrets."""
+def targets_of(of: HasTargets, settings: Settings, environment: Mapping[str, str]) -> dict[str, Target]:
+    """The targets of a rule or a report, by names that are no secrets. Raises PlatformError without the library."""
     given = of.to or tuple(settings.watching.alert_to.split())
     urls: list[str] = []
     for each in given:
         # Without the variable, its name is no URL, and the delivery fails.
         urls += environment.get(each[1:], each).split() if each.startswith("$") else [each]
-    return {f"target {number} ({_scheme(url)})": url for number, url in enumerate(urls, start=1)}
+    targets = [target for url in urls for target in _recipients(url)]
+    return {f"target {number} ({_scheme(each.url)})": each for number, each in enumerate(targets, start=1)}
 
 
-def send(url: str, about: Message) -> bool:
-    """Sends a message to a notification URL. False if the target did not take it, or the URL is none. Raises
-    PlatformError without the library."""
-    target = apprise_of().Apprise()
-    return bool(target.add(url) and target.notify(title=about.title, body=about.body, notify_type=about.kind))
+def _recipients(url: str) -> list[Target]:
+    several = getattr(Target(url).opened(), "targets", None)
+    if not isinstance(several, list) or len(several) < 2:
+        return [Target(url)]
+    return [Target(url, place) for place in range(len(several))]
+
+
+def send(target: Target, about: Message) -> bool:
+    """Sends a message. False if the target did not take it, or its URL is none. Raises PlatformError without the
+    library."""
+    there, sender = target.opened(), apprise_of().Apprise()
+    return bool(
+        there
+        and sender.add(there)
+        and sender.notify(title=about.title, body=about.body, notify_type=about.kind)
+    )
 
 
 def apprise_of() -> Any:

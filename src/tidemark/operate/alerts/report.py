@@ -8,7 +8,7 @@ from typing import Any
 from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
 from tidemark.contract.store import Store
 from tidemark.errors import SettingError
-from tidemark.operate.alerts.delivery import send, targets_of, trial
+from tidemark.operate.alerts.delivery import Target, send, targets_of, trial
 from tidemark.settings import Settings
 
 
@@ -57,16 +57,16 @@ def tried(settings: Settings, rule: str | None) -> dict[str, bool]:
     if not rules:
         known = ", ".join(settings.alerts) or "none"
         raise SettingError(f"there is no alert rule {rule or 'yet'}", f"Rules of tidemark.toml: {known}.")
-    urls: dict[str, dict[str, list[str]]] = {}
+    targets: dict[Target, dict[str, list[str]]] = {}
     for name, each in rules.items():
-        for target, url in targets_of(each, settings, os.environ).items():
-            urls.setdefault(url, {}).setdefault(target, []).append(name)
-    if not urls:
+        for label, target in targets_of(each, settings, os.environ).items():
+            targets.setdefault(target, {}).setdefault(label, []).append(name)
+    if not targets:
         raise SettingError("no alert rule has a target", "Set `to` of the rule, or alert_to.")
     taken = {}
-    for url, by_target in urls.items():
-        names = [name for names in by_target.values() for name in names]
-        taken[f"{next(iter(by_target))} of alert {', '.join(names)}"] = send(url, trial(names))
+    for target, by_label in targets.items():
+        names = [name for names in by_label.values() for name in names]
+        taken[f"{next(iter(by_label))} of alert {', '.join(names)}"] = send(target, trial(names))
     return taken
 
 

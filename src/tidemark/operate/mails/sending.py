@@ -17,7 +17,7 @@ from tidemark.figures.permitted import permitted
 from tidemark.figures.right import Right
 from tidemark.figures.rows import Direct
 from tidemark.figures.unions import UnionCache
-from tidemark.operate.alerts.delivery import Message, apprise_of
+from tidemark.operate.alerts.delivery import Message, Target
 from tidemark.operate.alerts.delivery import send as send_message
 from tidemark.operate.mails import picture, render, words
 from tidemark.settings import Settings
@@ -83,15 +83,15 @@ def mail_of(
     )
 
 
-def send(url: str, mail: Mail) -> bool:
-    """Sends a report to a notification URL. False if the target did not take it, or the URL is none. Raises
-    PlatformError without the library."""
-    plugin = apprise_of().Apprise.instantiate(url)
+def send(target: Target, mail: Mail) -> bool:
+    """Sends a report. False if the target did not take it, or its URL is none. Raises PlatformError without the
+    library."""
+    plugin = target.opened()
     from apprise.plugins.email.base import NotifyEmail
 
     if isinstance(plugin, NotifyEmail):
         return _send_email(plugin, mail)
-    return send_message(url, Message(mail.title, mail.text, "info"))
+    return send_message(target, Message(mail.title, mail.text, "info"))
 
 
 def _send_email(plugin: Any, mail: Mail) -> bool:

@@ -136,9 +136,9 @@ class Mails:
             replace(attempt.row, attempts=attempt.row.attempts + 1, failure=None),
         )
         failed: list[str] = []
-        for target, url in targets_of(mailing, self._settings, os.environ).items():
-            if target not in reached:
-                (reached if send(url, mail) else failed).append(target)
+        for label, target in targets_of(mailing, self._settings, os.environ).items():
+            if label not in reached:
+                (reached if send(target, mail) else failed).append(label)
         crash_point("reports:sent")
         row = replace(attempt.row, sent_to=", ".join(reached))
         if failed:
