@@ -270,3 +270,18 @@ def test_sites_together_have_a_report_too(base: Settings, endpoint: Endpoint) ->
     sender(declaring(base, "all", replace(DAILY, site="", filter=("device=mobile",)), endpoint.url)).look()
     assert endpoint.taken[0]["title"] == "All sites: Wednesday, 11 March 2026"
     assert "Only requests with device=mobile." in endpoint.taken[0]["message"]
+
+
+def test_a_password_that_the_protocol_cannot_send_holds_no_other_report_up(
+    base: Settings, mailbox: Mailbox, endpoint: Endpoint
+) -> None:
+    wrong = replace(DAILY, to=(mailbox.url.replace("5ecre7", "p%C3%A4ss"),))
+    settings = replace(base, reports={"wrong": wrong, "right": replace(DAILY, to=(endpoint.url,))})
+    first = sender(settings)
+    assert first.look() == "target 1 (mailto) of report wrong did not take it"
+    assert first.look() == ""  # the next attempt is not due yet
+    assert len(endpoint.taken) == 1
+    [row] = rows(settings, "wrong")
+    assert (row.state, row.attempts, row.failure) == (
+        "sending", 1, "target 1 (mailto) of report wrong did not take it",
+    )  # fmt: skip

@@ -136,7 +136,12 @@ def _send_email(plugin: Any, mail: Mail) -> bool:
                 smtp.sendmail(plugin.from_addr[1], each.to_addrs, _with_text(each.body, mail.text))
                 for each in prepared
             ]
-    except (OSError, SMTPException, RuntimeError):
+    except (
+        OSError,
+        SMTPException,
+        RuntimeError,
+        ValueError,
+    ):  # the last for a password or an address beyond ASCII
         return False
     return bool(taken) and all(taken)
 
