@@ -10,11 +10,13 @@ import pytest
 
 from tests.operate.alerts.scene import NOON, TABLE, Line, Scene, every
 from tidemark.contract.quality_tables import NOTES, REPORTED
+from tidemark.contract.store import Commit
 from tidemark.figures.notes import State
 from tidemark.operate import notes
 from tidemark.operate.note import FORGET, REBUILD, SETTINGS, Note
 from tidemark.operate.reported import METRICS, Reports
 from tidemark.settings import Settings
+from tidemark.stream.swap import WRITER
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -119,6 +121,25 @@ def test_the_cause_is_what_happened_since_the_last_report(scene: Reporting) -> N
         notes.write(scene.settings, scene.store, happened)
         scene.add(Line(65, bot=True))
         assert [row[2] for row in scene.report(at) if row[1] == 19.0 + number] == [cause]
+
+
+def test_days_whose_rows_are_deleted_stay_as_they_were_reported(scene: Reporting) -> None:
+    now = datetime.now(UTC)
+    days = [MIDNIGHT + n * DAY for n in range(3)]
+    scene.add(*(Line(n * 24 * 60) for n in (1, 2)))
+    after(scene, days[2])
+    scene.report(now)
+    before = [scene.as_reported(day, now) for day in days]
+    ends = {"gold.traffic": days[1], "silver.sessions": days[2]}
+    for name, end in ends.items():
+        scene.store.newest(TABLE[name]).delete(f"{TABLE[name].time} < '{end.isoformat()}'")
+    # A rebuild makes all figures anew.
+    scene.store.append_arrow(
+        TABLE["gold.traffic"], TABLE["gold.traffic"].arrow_schema.empty_table(), Commit(WRITER, 1)
+    )
+    notes.write(scene.settings, scene.store, [Note(now + HOUR / 2, cause=REBUILD, about="tables all")])
+    assert Reports(scene.settings, scene.store, TABLE, ends.get).report(scene.moment(at=now + HOUR)) == 0
+    assert [scene.as_reported(day, now + DAY) for day in days] == before
 
 
 def test_notes_of_an_import_are_one_while_it_goes_on(home: Settings) -> None:

@@ -151,9 +151,11 @@ def _mails(observed: Observed) -> Callable[[], str]:
 
 def _reports(observed: Observed) -> Callable[[], str]:
     from tidemark.operate.reported import Reports
+    from tidemark.operate.retention import kept_from
 
     home = observed.home
-    reports, moments = Reports(home.settings, home.store, home.graph.by_name), Moments(home)
+    kept = partial(kept_from, home)
+    reports, moments = Reports(home.settings, home.store, home.graph.by_name, kept), Moments(home)
 
     def report() -> str:
         _note_rules(observed)

@@ -40,6 +40,11 @@ _ARCHIVE_MINUTES = 10
 _AT_ONCE = timedelta(days=7)
 _SILENT = timedelta(days=7)
 
+_TRAFFIC, _SESSIONS = "gold.traffic", "silver.sessions"
+# The tables that are counted, with their times, and the metrics of the second one.
+_SOURCES = {_TRAFFIC: "window_start", _SESSIONS: "start_time"}
+_OF_SESSIONS = ("sessions", "bounce_rate")
+
 SiteDay = tuple[str, datetime]
 
 
@@ -52,10 +57,18 @@ class _Last:
 
 
 class Reports:
-    """Writes quality.reported. `tables`: gold.traffic and silver.sessions, by name."""
+    """Writes quality.reported. `tables`: gold.traffic and silver.sessions, by name. `kept`: the time from which on a
+    table has its rows (None: all). What is counted of older ones stays as it was reported."""
 
-    def __init__(self, settings: Settings, store: Store, tables: Mapping[str, Table]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        tables: Mapping[str, Table],
+        kept: Callable[[str], datetime | None] = lambda table: None,
+    ) -> None:
         self._settings = settings
+        self._kept = kept
         self._store = store
         self._tables = tables
         # Each report is of other days, so no union is kept.
@@ -73,6 +86,8 @@ class Reports:
         newest = max((each.at for each in last.values()), default=None)
         changed, archive = self._changed(last, newest, moment) if newest else (set(), set())
         self._note(archive, moment)
+        kept = {name: self._kept(name) or _EPOCH for name in _SOURCES}
+        new, changed = ({each for each in some if each[1] >= kept[_TRAFFIC]} for some in (new, changed))
         early = {each for each in changed if moment.time - last[each].at < HOUR}
         causes = self._causes()
         rows = []
@@ -84,6 +99,7 @@ class Reports:
                 {**same, "metric": metric, "value": value}
                 for metric, value in values.items()
                 if known is None or known.values.get(metric) != value
+                if day >= kept[_SESSIONS if metric in _OF_SESSIONS else _TRAFFIC]
             ]
         self._seen, self._waiting = moment.time, early
         if rows:
@@ -105,7 +121,7 @@ class Reports:
     ) -> tuple[set[SiteDay], set[SiteDay]]:
         """The reported days whose rows changed since the last look, and those of them that got an archive's lines."""
         since = self._seen or newest - _OVERLAP
-        swaps = self._store.committed(self._tables["gold.traffic"], swap.WRITER)
+        swaps = self._store.committed(self._tables[_TRAFFIC], swap.WRITER)
         swapped = self._swaps not in (None, swaps) or (
             self._swaps is None
             and any(note.remakes and note.time > since for note in notes.listed(self._store))
@@ -114,11 +130,11 @@ class Reports:
         before = max(day for _, day in last) + _DAY
         counts: dict[SiteDay, int] = {}
         late: dict[SiteDay, int] = {}
-        for name, time in (("gold.traffic", "window_start"), ("silver.sessions", "start_time")):
+        for name, time in _SOURCES.items():
             where: Conditions = [[("updated_at", ">", since), (time, "<", before)]]
             rows = self._store.read(self._tables[name], where, ["site", time, "updated_at"])
             counts |= _count(rows["site"], rows[time])
-            if name == "gold.traffic":
+            if name == _TRAFFIC:
                 micros = [whole(rows[each].cast(pa.int64())).to_numpy() for each in ("updated_at", time)]
                 old = pa.array(micros[0] - micros[1] > _DAY // timedelta(microseconds=1))
                 late = _count(rows["site"].filter(old), rows[time].filter(old))

@@ -102,10 +102,21 @@ def oldest_kept(home: Home, table: Table, now: datetime) -> datetime | None:
 
 def unexpired(home: Home, accepted: Table, now: datetime) -> Expression | None:
     """The condition for the rows of the table of accepted lines whose time is not over; None if it keeps all."""
-    days = _days(home, accepted)
-    starts = [oldest_kept(home, accepted, now), now - timedelta(days=days) if days else None]
-    start = max((each for each in starts if each), default=None)
+    start = _start(home, accepted, now, oldest_kept(home, accepted, now))
     return column(_EVENT_TIME) >= start if start else None
+
+
+def kept_from(home: Home, name: str) -> datetime | None:
+    """The time from which on a table has its rows: older ones are deleted, or about to be. None if it keeps all."""
+    table, now = home.graph.by_name[name], datetime.now(UTC)
+    return _start(home, table, now, complete_from(home, table, now))
+
+
+def _start(home: Home, table: Table, now: datetime, kept: datetime | None) -> datetime | None:
+    """The later one of `kept` and the time before which `retention_days` deletes rows."""
+    days = _days(home, table)
+    starts = [kept, now - timedelta(days=days) if days else None]
+    return max((each for each in starts if each), default=None)
 
 
 def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:

@@ -11,15 +11,17 @@ from statistics import median
 
 import pytest
 
-from tests.operate.alerts.scene import NOON, Line, Scene, every
+from tests.operate.alerts.scene import NOON, TABLE, Line, Scene, every
 from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
 from tidemark.figures.alert_rules import Rule
 from tidemark.figures.declared import Goal
+from tidemark.operate.alerts.evaluator import Evaluator
 from tidemark.operate.alerts.record import rows_of
 from tidemark.operate.moment import spans
 from tidemark.settings import Settings
+from tidemark.stream import swap
 
 ERRORS = Rule("share_5xx", "5m", above=0.1)
 BUSY = Rule("requests", "5m", above=3)
@@ -129,6 +131,26 @@ def test_a_changed_rule_is_evaluated_over_all_history_and_a_removed_one_no_more(
     scene.settings = replace(scene.settings, alerts={})
     scene.evaluate()
     assert scene.store.read(ALERT_RULES).num_rows == 0
+
+
+def test_windows_whose_rows_are_deleted_are_not_evaluated_and_their_alerts_stay(home: Settings) -> None:
+    scene = Scene.of(home, busy=Rule("requests", "5m", above=6), silent=Rule("requests", "5m", below=1))
+    scene.add(*every(1, 0, 61), *every(1, 10, 15))
+    scene.evaluate()
+    assert scene.states() == [("ended", 10, 20)]
+    kept, traffic = NOON + timedelta(minutes=32), TABLE["gold.traffic"]
+    scene.store.newest(traffic).delete(f"window_start < '{kept.isoformat()}'")
+    # A rebuild has every window evaluated anew.
+    scene.store.append_arrow(traffic, traffic.arrow_schema.empty_table(), Commit(swap.WRITER, 1))
+    evaluator = Evaluator(scene.settings, scene.store, TABLE, lambda table: kept)
+    assert evaluator.evaluate(scene.moment()) == []
+    starts = {row["judged_from"] for row in scene.store.read(ALERT_RULES).to_pylist()}
+    assert starts == {NOON + timedelta(minutes=35)}
+    scene.add(Line(0), *every(0.5, 65, 70), Line(70))  # a late one, too
+    assert [each.window_start for each in evaluator.evaluate(scene.moment())] == [
+        NOON + timedelta(minutes=65)
+    ]
+    assert scene.states() == [("ended", 10, 20), ("firing", 65, None)]
 
 
 def test_the_usual_value_is_that_of_the_same_window_of_the_last_weeks(home: Settings) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from tidemark.contract.table import Change, Table
 from tidemark.engine.groups import whole
 from tidemark.figures.alert_rules import Rule, time_of, window_of
 from tidemark.figures.rows import Direct
+from tidemark.figures.rules import of_lines
 from tidemark.figures.unions import UnionCache
 from tidemark.operate.alerts.record import (
     FIRING,
@@ -34,22 +35,25 @@ from tidemark.operate.alerts.record import (
 )
 from tidemark.operate.alerts.series import Range, Series, affected, evaluate, runs
 from tidemark.operate.moment import Moment
+from tidemark.operate.retention import ceil
 from tidemark.settings import Settings
 from tidemark.stream import swap
 from tidemark.stream.lock import appending
 
-_TRAFFIC = "gold.traffic"
+_TRAFFIC, _REQUESTS = "gold.traffic", "silver.requests"
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Evaluates the rules of the settings. `tables`: gold.traffic, by name."""
+    """Evaluates the rules of the settings. `tables`: gold.traffic, by name. `kept`: the time from which on a table has
+    its rows (None: all). Windows before cannot be evaluated any more, and their alerts stay as they are."""
 
     settings: Settings
     store: Store
     tables: Mapping[str, Table]
+    kept: Callable[[str], datetime | None] = lambda table: None
 
     def evaluate(self, moment: Moment) -> list[Alert]:
         """Evaluates what the moment allows, writes both tables, and returns the alerts that changed.
@@ -64,8 +68,9 @@ class Evaluator:
         changed: list[Alert] = []
         rules: list[Row] = []
         for name, rule in self.settings.alerts.items():
-            series, todo = _planned(rule, moment, _of_rule(standing, name, rule, swaps), changes)
-            alerts = self._alerts(name, rule, series, todo)
+            kept = self.kept(_REQUESTS if of_lines(rule) else _TRAFFIC)
+            series, todo = _planned(rule, moment, _of_rule(standing, name, rule, swaps), changes, kept)
+            alerts = self._alerts(name, rule, series, todo, kept)
             for site, one in series.items():
                 if one.known > one.start:
                     one.edges = edges_of(alerts[site], rule.seconds)
@@ -82,8 +87,9 @@ class Evaluator:
         rule: Rule,
         series: Mapping[str, Series],
         todo: Mapping[str, Sequence[Range]],
+        kept: datetime | None,
     ) -> dict[str, list[Alert]]:
-        """The rule's alerts by site, except those that had ended before the first window to evaluate."""
+        """The rule's alerts by site, except those that had ended before the first window to evaluate, or `kept`."""
         alerts: dict[str, list[Alert]] = defaultdict(list)
         where: Where = [[("rule", "=", name)]]
         if all(one.known > one.start for one in series.values()):
@@ -97,7 +103,8 @@ class Evaluator:
             ]
             where = [[("rule", "=", name), each] for each in since]
         for row in self.store.read(ALERTS, where).to_pylist() if series else []:
-            alerts[row["site"]].append(Alert(**row))
+            if not (kept and row["ended_at"] and row["ended_at"] <= kept):
+                alerts[row["site"]].append(Alert(**row))
         return alerts
 
     def _changes(self, standing: Collection[Row]) -> _Changes:
@@ -157,19 +164,22 @@ def _of_rule(standing: Mapping[tuple[str, str], Row], name: str, rule: Rule, swa
 
 
 def _planned(
-    rule: Rule, moment: Moment, standing: Mapping[str, Row], changes: _Changes
+    rule: Rule, moment: Moment, standing: Mapping[str, Row], changes: _Changes, kept: datetime | None
 ) -> tuple[dict[str, Series], dict[str, list[Range]]]:
-    """The series and the ranges of windows to evaluate of each site with some, as of the moment."""
+    """The series and the ranges of windows to evaluate of each site with some, as of the moment: those that begin after
+    `kept`."""
     series, todo = {}, {}
+    least = window_of(ceil(kept, rule.seconds), rule.seconds) if kept else 0
     for site, span in moment.sites.items():
         if rule.site not in ("", site):
             continue
-        start, end = window_of(span.first, rule.seconds), window_of(span.reached, rule.seconds)
+        start, end = max(window_of(span.first, rule.seconds), least), window_of(span.reached, rule.seconds)
         known = standing.get(site)
         if known is None:
             one, parts = Series(start, start, max(start, end)), [(start, end)]
         else:
-            was = tuple(window_of(known[name], rule.seconds) for name in ("judged_from", "judged_until"))
+            judged = (known[name] for name in ("judged_from", "judged_until"))
+            was = tuple(max(window_of(each, rule.seconds), least) for each in judged)
             one = Series(min(start, was[0]), was[1], max(end, was[1]))
             one.last = (known["state"], _number(known["value"]), _number(known["bound"]))
             parts = [(start, was[0]), (was[1], end), *changes.windows(site, known["seen_at"], rule.seconds)]

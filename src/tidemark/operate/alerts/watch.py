@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from tidemark.figures.alert_rules import window_of
 from tidemark.home import Home
 from tidemark.operate.alerts.delivery import Delivery
 from tidemark.operate.alerts.evaluator import Evaluator
 from tidemark.operate.moment import Moment, Moments
+from tidemark.operate.retention import kept_from
 
 # Late lines are evaluated at least so often, windows as soon as they have passed.
 _LATE_SECONDS = 30.0
@@ -21,7 +23,8 @@ class Watch:
 
     def __init__(self, home: Home) -> None:
         self._settings = home.settings
-        self._evaluator = Evaluator(home.settings, home.store, home.graph.by_name)
+        kept = partial(kept_from, home)
+        self._evaluator = Evaluator(home.settings, home.store, home.graph.by_name, kept)
         self._moments = Moments(home)
         self._delivery = Delivery(home.settings, home.store)
         self._passed: dict[tuple[str, str], int] = {}
