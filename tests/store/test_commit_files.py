@@ -11,6 +11,7 @@ import pytest
 
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Column, Table
+from tidemark.operate.repair import trim
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
@@ -122,3 +123,14 @@ def test_files_of_any_name_are_removed(store: DeltaRsStore, lakehouse: Lakehouse
     assert content(newer, TOTALS) == {"a": 1}
     newer.upsert(TOTALS, Change(rows(a=2)), Commit("flow/1", 1))
     assert content(newer, TOTALS) == {"a": 2}
+
+
+def test_a_line_of_the_log_ends_at_a_line_feed_only(store: DeltaRsStore, lakehouse: Lakehouse) -> None:
+    store.append_arrow(LINES, rows(a=1), Commit("flow", 0))
+    for ending in "\u2028\u2029\x85":  # JSON does not escape them
+        name = f"a{ending}b"
+        store.append_arrow(LINES, rows(**{name: 2}), Commit(name, 0))
+        store.newest(LINES).delete(f"name = '{name}'")
+        assert deltalog.actions(lakehouse.log(LINES), store.version(LINES))
+    assert trim(Path(lakehouse.log(LINES).directory)) == []
+    assert store.read(LINES).num_rows == 1

@@ -172,7 +172,7 @@ def _is_whole(table: Path, entries: Sequence[Path]) -> bool:
     removed: set[str] = set()
     for entry in reversed(entries):
         try:
-            actions = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines()]
+            actions = [json.loads(line) for line in entry.read_bytes().splitlines()]
             added = [action["add"] for action in actions if "add" in action]
             removed |= {action["remove"]["path"] for action in actions if "remove" in action}
             new = [file for file in added if file["path"] not in removed]

@@ -247,7 +247,7 @@ def _unreadable(path: str) -> str:
 
 def _readable(entry: Path) -> bool:
     try:
-        actions: list[Any] = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines()]
+        actions: list[Any] = [json.loads(line) for line in entry.read_bytes().splitlines()]
     except ValueError:
         return False
     return bool(actions) and all(isinstance(action, dict) for action in actions)

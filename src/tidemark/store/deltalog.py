@@ -67,8 +67,8 @@ def remove(path: str, size: int, now: int) -> Action:
 
 def actions(log: Log, version: int) -> list[Action]:
     """The actions of a commit, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
-    text = log.files.read(_commit(log, version)).decode()
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    # As bytes: a text would also be split at characters that JSON does not escape, such as U+2028.
+    return [json.loads(line) for line in log.files.read(_commit(log, version)).splitlines() if line.strip()]
 
 
 def _commit(log: Log, version: int) -> str:
