@@ -21,6 +21,7 @@ from tidemark.contract.aggregation import Step
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
 from tidemark.home import Home
+from tidemark.operate.upkeep import maintain
 from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
@@ -220,6 +221,24 @@ def test_another_definition_recomputes_it_and_so_does_the_earlier_one(tmp_path: 
         home.follow(follower)
         assert home.replacements() == times
     assert home.content_of_table() == home.expected()
+
+
+def test_what_was_made_of_sessions_that_retention_has_deleted_stays(tmp_path: Path) -> None:
+    home = Scenario(tmp_path)
+    settings = Settings.of(home=tmp_path).changed(retention_days="silver.sessions=5")
+    home.home = Home.of(settings, [sessions.TABLE, sources.TABLE])
+    for days in (1, 8):
+        start = datetime.now(UTC) - timedelta(days=days)
+        rows = [{**home.session(f"{days}-{n}"), "start_time": start, "end_time": start} for n in range(4)]
+        home.store.append_arrow(sessions.TABLE, pa.Table.from_pylist(rows, sessions.TABLE.arrow_schema))
+    home.follow()
+    before = home.content_of_table()
+    maintain(home.home)
+    assert home.store.read(sessions.TABLE).num_rows == 4
+    for follower in (replace(FOLLOWER, aggregation=replace(sources.COUNTS, seconds=7200)), FOLLOWER):
+        home.follow(follower)
+    assert home.replacements() == 3
+    assert home.content_of_table() == before
 
 
 def test_parts_have_no_key_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,12 @@ class Graph:
         return tuple(table for table in self.tables if table.follows)
 
     @property
+    def sources(self) -> tuple[Table, ...]:
+        """The tables of which others are made again: those with a row per line, and those that others follow."""
+        followed = {table.reads for table in self.following}
+        return tuple(table for table in self.tables if table.lines or table.name in followed)
+
+    @property
     def after_accepted(self) -> tuple[Table, ...]:
         """The tables that are made of `accepted` again if the checkpoint of the flow `activity` is removed."""
         return (*self.later, *self.following)

@@ -36,7 +36,7 @@ def maintain_catalog(home: Home) -> list[Done]:
     for table in home.tables:
         if home.store.exists(table):
             condition = expiry(home, table, now)
-            if condition and table.lines:
+            if condition and table in home.graph.sources:
                 record_kept(home, table, now)
             done.append(_maintain(home.spark, home.lakehouse.sql_name(table), table.name, condition))
     return done

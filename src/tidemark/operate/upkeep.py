@@ -88,7 +88,7 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
             if home.lakehouse.exists(table):
                 upkeep = _Upkeep(home, table, in_use=not no_rebuild)
                 condition = "" if hot_only else expiry(home, table, now)
-                if condition and no_rebuild and table.lines:
+                if condition and table in home.graph.sources and (no_rebuild or table.kind == "upsert"):
                     record_kept(home, table, now)
                     if table.lines == "all":
                         ends = expired_ends(home, condition)

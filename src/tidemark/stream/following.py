@@ -109,7 +109,7 @@ def catch_up(
         if change is None:
             if definition != -1:  # it is no new table
                 log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
-            _recompute(follower, changes, store, Commit(writer, newest, also), _complete_from(home))
+            _recompute(follower, changes, store, Commit(writer, newest, also), _complete_from(home, source))
         elif change.steps:
             _revise(follower, changes, store, change, Commit(writer, change.version, also))
     return behind
@@ -139,13 +139,13 @@ def changes_of(home: Home, source: Table) -> Changes:
     return FeedChanges(home.spark, home.lakehouse, source)
 
 
-def _complete_from(home: Home) -> datetime | None:
+def _complete_from(home: Home, source: Table) -> datetime | None:
     """The start of the first whole hour from which on the home has all sessions; None if it has all."""
-    accepted = next((table for table in home.tables if table.lines == "accepted"), None)
-    kept_since = recorded(home.lakehouse, accepted.name).kept_since if accepted else None
-    if not kept_since:
+    tables = [source, *(table for table in home.tables if table.lines == "accepted")]
+    kept = [since for each in tables if (since := recorded(home.lakehouse, each.name).kept_since)]
+    if not kept:
         return None
-    moment = kept_since.timestamp() + home.settings.meaning.session_gap_seconds
+    moment = max(kept).timestamp() + home.settings.meaning.session_gap_seconds
     return datetime.fromtimestamp(-(-moment // _HOUR) * _HOUR, UTC)
 
 

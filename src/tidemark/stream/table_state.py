@@ -32,8 +32,8 @@ class TableState:
     settings that all rows have, by name. `privacy`: the privacy settings of the last start, which history may lack.
     `swap`: the number of the last swap (`tidemark.stream.swap`) that changed the table. `has_history`: whether it has
     the rows from before it, or one of its columns, was added to the home. `kept_since`: the event time from which on a
-    table of lines has all of them; retention deleted others. `elsewhere`: of a query, where it keeps its results in
-    another system.
+    table of which others are made has all rows; retention deleted others. `elsewhere`: of a query, where it keeps its
+    results in another system.
     """
 
     identity: Mapping[str, str] = field(default_factory=dict)
