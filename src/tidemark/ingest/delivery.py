@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -19,6 +19,7 @@ from tidemark.settings.sections import IngestSettings, KafkaSettings
 
 _MOST_WAITING = 1_000_000
 _POLL_SECONDS = 0.1
+_REPLACE_SECONDS = 0.5
 log = logging.getLogger("tidemark.ingest")
 
 
@@ -50,22 +51,27 @@ class Delivery:
         request = _Request(len(records), asyncio.get_running_loop())
         await asyncio.to_thread(self._produce, producer, records, request)
         await request.done
-        if request.fault is None:
-            return
-        if request.fault.fatal() and producer is self._producer:
-            # A producer with a fatal error sends nothing more. Other requests may wait for its reports.
-            self._producer = Producer(self._config)
-            await asyncio.to_thread(producer.flush, _POLL_SECONDS)
-        raise self._refusal(request.fault)
+        if request.fault is not None:
+            raise self._refusal(request.fault)
 
     @contextmanager
     def polling(self) -> Iterator[None]:
-        """Serves the acknowledgements while the context is open."""
+        """Serves the acknowledgements while the context is open, and replaces a producer that sends nothing more."""
         ended = Event()
 
         def poll() -> None:
+            replaced: list[Producer] = []
             while not ended.is_set():
-                self._producer.poll(_POLL_SECONDS)
+                # Requests may still wait for the reports of a producer that was replaced.
+                replaced = [each for each in replaced if each.poll(0) or len(each)]
+                try:
+                    self._producer.poll(_POLL_SECONDS)
+                except KafkaException as error:  # a fatal error, which a producer reports once
+                    log.error("%s", kafka.kafka_error(self._settings, error.args[0]))
+                    replaced.append(self._producer)
+                    # The next one may fail at once, too.
+                    ended.wait(_REPLACE_SECONDS)
+                    self._producer = Producer(self._config)
 
         thread = Thread(target=poll, name="acknowledgements", daemon=True)
         thread.start()
@@ -74,7 +80,8 @@ class Delivery:
         finally:
             ended.set()
             thread.join()
-            self._producer.flush(1)
+            with suppress(KafkaException):
+                self._producer.flush(1)
 
     def _produce(self, producer: Producer, records: Sequence[Record], request: _Request) -> None:
         topic = self._settings.topic
