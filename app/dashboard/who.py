@@ -12,7 +12,7 @@ from tidemark.access.audit import What, audit_of_home
 from tidemark.access.declared import access
 from tidemark.access.door import NOTHING, Door
 from tidemark.figures.declared import home_in
-from tidemark.figures.right import Role
+from tidemark.figures.right import Right, Role
 
 LOCK = ":material/lock:"
 
@@ -41,6 +41,11 @@ def record(what: What, object: str = "") -> None:
 def administers() -> bool:
     """Whether the viewer manages people, keys and shares. False if no login is required."""
     return asking().how != "none" and may("admin")
+
+
+def covers(right: Right) -> bool:
+    """Whether a right is only for sites of the viewer, who may neither give nor take away any other."""
+    return asking().right.covers(right)
 
 
 @st.cache_resource(show_spinner=False)

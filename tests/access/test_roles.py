@@ -21,7 +21,7 @@ from tests.app import lakehouse
 from tests.app.scene import line_of
 from tidemark.access.asking import HEADER, OWNER, Asking, Shared, signed
 from tidemark.access.door import Door
-from tidemark.access.shares import PAGES
+from tidemark.access.shares import PAGES, Share
 from tidemark.figures import drill, sessions
 from tidemark.figures.declared import Declared, Kind, of_right
 from tidemark.figures.permitted import ForbiddenError, Permitted, permitted
@@ -339,6 +339,43 @@ def test_an_admin_manages_people_keys_and_shares(
     press(at, "Make a key")
     key = door.keys.of(at.code[0].value)
     assert key is not None and [each.name for each in door.keys.all()] == ["robot"]
+
+
+def test_an_admin_of_some_sites_manages_rights_for_these(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(home, tmp_path / "home")
+    door = Door(tmp_path / "home")
+    for name, sites in (("of-all", ()), ("of-other", (OTHER,)), ("of-mine", (MINE,))):
+        door.keys.add(name, "viewer", sites, None)
+        door.people.add(name, "admin", sites, "correct horse")
+        door.shares.add(Share.of(sites[0] if sites else OTHER, "pages", []), None)
+    admin = Asking("ops", Right.of("admin", [MINE]), "password")
+    at = managing(monkeypatch, door.home, admin)
+    assert len([each for each in at.button if each.label == "Remove"]) == 1
+    at.text_input(key="person-name").input("bo")
+    at.text_input(key="person-password").input("correct horse")
+    next(each for each in at.button if each.label == "Add").click().run()
+    assert "sites of yours" in at.error[0].value and len(door.people.all()) == 3
+
+    at.session_state["access"] = "Keys"
+    at.run()
+    assert len([each for each in at.button if each.label == "Revoke"]) == 1
+    at.text_input(key="key-name").input("robot")
+    next(each for each in at.button if each.label == "Make a key").click().run()
+    assert "sites of yours" in at.error[0].value and len(door.keys.all()) == 3
+    at.multiselect(key="key-sites").select(MINE)
+    press(at, "Make a key")
+    assert {key.name: key.right for key in door.keys.all()}["robot"] == Right.of("viewer", [MINE])
+
+    at.session_state["access"] = "Shares"
+    at.run()
+    assert len([each for each in at.button if each.label == "Revoke"]) == 1
+
+
+def test_no_admin_shares_a_page_of_a_site_of_others(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    at = managing(monkeypatch, home, Asking("ops", Right.of("admin", [OTHER]), "password"))
+    assert "Make an address" not in {each.label for each in at.button}
 
 
 @pytest.mark.parametrize(

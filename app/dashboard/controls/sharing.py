@@ -38,7 +38,7 @@ def form(look: Look, *, home: Path, page: str) -> None:
     """The dialog's inside."""
     state = st.session_state
     site, filters = look.filters.site, tuple(map(str, look.filters.conditions))
-    if site is None:
+    if site is None or not who.asking().right.has_site(site):
         return nothing("Choose a site first: a share shows one.")
     st.text(
         f"Whoever has the address sees this page of {', '.join((site, *filters))}, as a viewer, and nothing else."
@@ -62,7 +62,7 @@ def form(look: Look, *, home: Path, page: str) -> None:
 
 def _make(home: Path, page: str, site: str, filters: tuple[str, ...]) -> None:
     state, door = st.session_state, who.door(home)
-    if not who.administers():
+    if not who.administers() or not who.asking().right.has_site(site):
         return
     try:
         password = door.people.hashed(state["share-password"]) if state["share-password"] else ""

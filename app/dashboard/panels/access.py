@@ -13,9 +13,9 @@ import streamlit as st
 from tidemark.access.audit import COLUMNS, TABLE, What, newest
 from tidemark.access.declared import access
 from tidemark.access.door import Door
-from tidemark.errors import TidemarkError
+from tidemark.errors import InputError, TidemarkError
 from tidemark.figures.reader import Reader
-from tidemark.figures.right import ROLES
+from tidemark.figures.right import EVERYTHING, ROLES, Right
 from tidemark.figures.text import clipped, plain, shown
 
 from .. import data, who
@@ -55,8 +55,11 @@ def page(reader: Reader, filters: Filters) -> None:
 def _people(home: Path, door: Door, sites: Sequence[str]) -> None:
     settings = access(home)
     for name, right in settings.people.items():
+        if not who.covers(right):
+            continue
         st.markdown(f"**{plain(name)}** · {plain(right.about)} · in {plain('[access.people]')}")
-    for number, person in enumerate(door.people.all()):
+    people = [person for person in door.people.all() if who.covers(person.right)]
+    for number, person in enumerate(people):
         remove = partial(_do, f"Removed {person.name}.", "person removed", person.name, door.people.remove)
         _entry(person.name, person.right.about, f"person-{number}", "Remove", remove)
     st.caption(
@@ -72,7 +75,8 @@ def _people(home: Path, door: Door, sites: Sequence[str]) -> None:
 
 
 def _keys(home: Path, door: Door, sites: Sequence[str]) -> None:
-    for number, key in enumerate(door.keys.all()):
+    keys = [key for key in door.keys.all() if who.covers(key.right)]
+    for number, key in enumerate(keys):
         revoke = partial(_do, f"Revoked {key.name}.", "key revoked", key.name, door.keys.revoke)
         _entry(key.name, f"{key.right.about}, {_until(key.ends_at)}", f"key-{number}", "Revoke", revoke)
     with st.expander("New key", icon=":material/add:"), st.form("new-key", border=False):
@@ -82,7 +86,8 @@ def _keys(home: Path, door: Door, sites: Sequence[str]) -> None:
 
 
 def _shares(home: Path, door: Door, sites: Sequence[str]) -> None:
-    for number, share in enumerate(door.shares.all()):
+    shares = [share for share in door.shares.all() if who.covers(Right.of("viewer", [share.site]))]
+    for number, share in enumerate(shares):
         revoke = partial(_do, f"Revoked {share.id}.", "share revoked", share.id, door.shares.revoke)
         _entry(share.id, f"{share.about}, {_until(share.ends_at)}", f"share-{number}", "Revoke", revoke)
     st.caption("Share at the top of a page makes a new one.")
@@ -123,18 +128,19 @@ def _entry(name: str, about: str, key: str, verb: str, act: Callable[[], None]) 
 def _named_right(roles: Sequence[str], sites: Sequence[str], key: str) -> None:
     st.text_input("Name", key=f"{key}-name")
     st.selectbox("Role", roles, key=f"{key}-role")
-    st.multiselect("Sites", sites, key=f"{key}-sites", placeholder="All sites")
+    all_sites = "All sites" if who.covers(EVERYTHING) else "Choose sites"
+    st.multiselect("Sites", sites, key=f"{key}-sites", placeholder=all_sites)
 
 
 def _add_person(door: Door) -> None:
     state = st.session_state
     name, role, sites = state["person-name"], state["person-role"], tuple(state["person-sites"])
-    _do(
-        f"Added {name}.",
-        "person added",
-        name,
-        lambda _: door.people.add(name, role, sites, state["person-password"]),
-    )
+
+    def add(_: str) -> None:
+        _require_covered(Right.of(role, sites))
+        door.people.add(name, role, sites, state["person-password"])
+
+    _do(f"Added {name}.", "person added", name, add)
 
 
 def _add_key(door: Door) -> None:
@@ -142,9 +148,15 @@ def _add_key(door: Door) -> None:
     name, role, sites = state["key-name"], state["key-role"], tuple(state["key-sites"])
 
     def add(_: str) -> None:
+        _require_covered(Right.of(role, sites))
         state["access-secret"] = door.keys.add(name, role, sites, seconds(state["key-expires"]))
 
     _do(f"Made {name}. The key is shown this once:", "key made", name, add)
+
+
+def _require_covered(right: Right) -> None:
+    if not who.covers(right):
+        raise InputError("you may only give rights for sites of yours", "Choose them from the list.")
 
 
 def _do(message: str, what: What, name: str, act: Callable[[str], object]) -> None:

@@ -30,6 +30,10 @@ class Right:
         """Whether figures of a site (None: of all sites together) may be seen."""
         return self.sites is None or site in self.sites
 
+    def covers(self, other: Right) -> bool:
+        """Whether all sites of another right are among its own."""
+        return self.sites is None or (other.sites is not None and other.sites <= self.sites)
+
     @property
     def about(self) -> str:
         """The right in words."""
