@@ -277,10 +277,12 @@ def _custom(choice: address.Choice, extent: Extent) -> address.Choice:
         address.choose(start=max(extent.first or newest, newest - timedelta(days=1)), end=newest)
         choice = address.choice()
     for name, label, at in (("start", "From", choice.start), ("end", "Until", choice.end)):
-        st.session_state[name] = None if at is None else at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        # Pages have keys of their own, such as "start".
+        key = f"custom-{name}"
+        st.session_state[key] = None if at is None else at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
         st.datetime_input(
             f"{label} ({zone})",
-            key=name,
+            key=key,
             step=60,
             width=190,
             label_visibility="collapsed",
@@ -295,7 +297,7 @@ def _custom(choice: address.Choice, extent: Extent) -> address.Choice:
 
 def _take_time(name: str, zone: str) -> None:
     """A callback: takes over a time of the custom range."""
-    value = st.session_state[name]
+    value = st.session_state[f"custom-{name}"]
     address.choose(**{name: None if value is None else clock.from_wall(value, zone)})
 
 
