@@ -6,6 +6,7 @@ import ast
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app.dashboard import data
-from app.dashboard.controls import edit
+from app.dashboard.controls import edit, noting
 from tests.app import lakehouse
 from tests.app.scene import line_of
 from tidemark.access.asking import HEADER, OWNER, Asking, Shared, signed
@@ -414,6 +415,9 @@ def test_definitions_and_notes_need_an_editor_of_the_site(
     ):
         assert MINE in saved(editor, "goals", name, values), (name, values)
     assert MINE in saved(editor, "sites", OTHER, {"hosts": ["evil.example"]})
+    monkeypatch.setattr(noting, "_note", lambda home, *arguments: "")
+    for site, refused in ((MINE, False), (OTHER, True), ("", True)):
+        assert bool(noting.add(tmp_path, "a sale", datetime.now(UTC), site)) == refused
     monkeypatch.setattr(
         ContextProxy, "headers", {HEADER: signed(Asking("ana", Right("analyst"), "password"))}
     )

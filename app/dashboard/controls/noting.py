@@ -23,6 +23,8 @@ def home_to_write(reader: Reader) -> Path | None:
 
 def add(home: Path, text: str, at: datetime, site: str) -> str:
     """Adds a note of a site (empty: all). Returns why it is none, empty if it is one."""
+    if not who.asking().right.has_site(site or None):
+        return "Choose a site: you may note something of your own sites only."
     time = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return _note(home, "--at", time, f"--site={site}", "--", text)
 

@@ -12,7 +12,7 @@ import streamlit as st
 from tidemark.figures import notes
 from tidemark.figures.text import clipped, plain, shown
 
-from .. import clock, data
+from .. import clock, data, who
 from ..controls import noting
 from ..controls.grid import grid, time_column
 from ..panel import Look, nothing, panel
@@ -69,13 +69,14 @@ def _form(look: Look, home: Path) -> None:
         text = st.text_input("Note", max_chars=notes.MOST_CHARACTERS, placeholder="Sale begins")
         local = look.now.astimezone(ZoneInfo(zone)).replace(tzinfo=None, second=0, microsecond=0)
         at = st.datetime_input(f"When ({zone})", local, step=timedelta(minutes=1), key="note-at")
-        sites = [ALL_SITES, *sorted(data.extents(look.reader))]
+        every = [ALL_SITES] if who.asking().right.has_site(None) else []
+        sites = [*every, *sorted(data.extents(look.reader))]
         chosen = sites.index(look.filters.site) if look.filters.site in sites else 0
         site = st.selectbox("Site", sites, index=chosen)
         if not st.form_submit_button("Add"):
             return
     time = clock.from_wall(at, zone) if at else look.now.astimezone(UTC)
-    site = "" if site == ALL_SITES else site
+    site = "" if site in (ALL_SITES, None) else site
     _done(noting.add(home, text, time, site) if text.strip() else "Write what happened.")
 
 
