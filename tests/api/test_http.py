@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -304,8 +305,16 @@ def test_lines_of_a_figure_page_by_page(server: Server, rows: list[dict[str, Any
     [errors] = [r for r in client.get(address("errors"), params=RANGE).json()["rows"]
                 if (r["path"], r["status"]) == ("/missing", 404)]  # fmt: skip
     assert errors["requests"] == len(listed) > 3
-    bad = client.get(f"{API}/lines", params=params | {"cursor": "abc"})
-    assert bad.status_code == 400 and bad.json()["error"].startswith("cursor:")
+    made_up = (
+        b'["9999-12-31T00:00:00+00:00", "a", 1, 2]',
+        b'["0001-01-01T00:00:00", "a", 1, 2]',
+        b'["2026-03-10T00:00:00+00:00", "\\ud800", 1, 2]',
+        b'["2026-03-10T00:00:00+00:00", "a", Infinity, 2]',
+        b"[" * 5000,
+    )
+    for cursor in ("abc", *(urlsafe_b64encode(text).decode() for text in made_up)):
+        bad = client.get(f"{API}/lines", params=params | {"cursor": cursor})
+        assert bad.status_code == 400 and bad.json()["error"].startswith("cursor:")
     assert ("analyst-a.example", "raw lines opened", "/api/v1/lines") in server.recorded()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,7 @@ from tidemark.figures import conditions, silver
 from tidemark.figures.drill import BRONZE, COLUMNS
 from tidemark.figures.query import AllOf, AnyOf, Condition, Where, query
 from tidemark.figures.rows import Rows, if_any
-from tidemark.figures.selection import Selection, SelectionError
+from tidemark.figures.selection import Selection, SelectionError, moment
 
 # The order of the lines, newest first; unique.
 ORDER = ("event_time", "topic", "partition", "offset")
@@ -44,9 +43,11 @@ def cursor_of(row: pd.Series) -> str:
 def after(cursor: str) -> Condition:
     """The condition that keeps the rows after a cursor. Raises SelectionError."""
     try:
-        time, topic, partition, offset = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        place = (datetime.fromisoformat(time), str(topic), int(partition), int(offset))
-    except (ValueError, TypeError) as error:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        time, topic, partition, offset = json.loads(text)
+        place = (moment(str(time)), str(topic), int(partition), int(offset))
+        str(topic).encode()  # halves of a surrogate pair are no text
+    except (ValueError, TypeError, OverflowError, RecursionError, SelectionError) as error:
         raise SelectionError(
             "cursor: it is not one of this server", "Give `next` of the answer before, or none."
         ) from error
