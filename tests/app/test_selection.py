@@ -40,6 +40,7 @@ def test_a_filter_is_read_from_its_text_and_written_again(text: str, parsed: Fil
         ("country", "is no filter"),
         ("status=abc", "a status is a number, not 'abc'"),
         ("path~", "needs a text to look for"),
+        ("path~caf\udce9", "is not UTF-8"),
     ],
 )
 def test_what_is_no_filter_is_reported_in_one_line(text: str, message: str) -> None:

@@ -47,6 +47,10 @@ class Filter:
             raise SelectionError(f"no field {self.field!r} to filter by; there are {', '.join(FIELDS)}")
         if not self.values:
             raise SelectionError(f"the filter of {self.field} has no value")
+        try:
+            "".join(self.values).encode()
+        except UnicodeEncodeError as error:
+            raise SelectionError(f"the filter of {self.field} is not UTF-8") from error
         if self.operator in ("contains", "starts with") and "" in self.values:
             raise SelectionError(f"the filter of {self.field} needs a text to look for")
         if self.field == "status" and not all(
