@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS shares (
 PRAGMA user_version = 1;
 """
 _VERSION = 1
+# A writer has the file for some milliseconds.
+_LOCK_SECONDS = 10
 
 
 class Database:
@@ -43,7 +45,7 @@ class Database:
         try:
             # The file is made before SQLite would, because it is for its owner only from the first byte.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            with closing(sqlite3.connect(self.path, timeout=10)) as connection:
+            with closing(sqlite3.connect(self.path, timeout=_LOCK_SECONDS)) as connection:
                 connection.row_factory = sqlite3.Row
                 if self._version(connection) < _VERSION:
                     connection.executescript(_TABLES)
@@ -68,8 +70,9 @@ class Database:
         if not self.path.exists():
             return []
         try:
-            address = f"{self.path.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
+            # Also a reader rolls back what a killed writer has left. Where nobody can write, SQLite only reads.
+            address = f"{self.path.absolute().as_uri()}?mode=rw"
+            with closing(sqlite3.connect(address, timeout=_LOCK_SECONDS, uri=True)) as connection:
                 connection.row_factory = sqlite3.Row
                 if self._version(connection) < _VERSION:
                     return []
@@ -93,7 +96,12 @@ class Database:
         return version
 
     def _unusable(self, error: Exception) -> InputError:
-        return InputError(f"{self.path} cannot be used: {error}", "Correct or remove the file.")
+        # The file itself is only wrong where the system and other processes are not.
+        sound = isinstance(error, OSError | sqlite3.OperationalError)
+        remedy = "See that nobody locks it, that it can be written, and that the disk has room."
+        return InputError(
+            f"{self.path} cannot be used: {error}", remedy if sound else "Correct or remove the file."
+        )
 
 
 def hashed(secret: str) -> bytes:
