@@ -1,4 +1,4 @@
-"""A producer with a fatal error, such as a broker that has lost its log, sends nothing more."""
+"""Delivery of lines to Kafka when the producer breaks, and when the endpoint does not wait for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.kafka import client
 from tidemark.settings.sections import IngestSettings, KafkaSettings
 
 SETTINGS = KafkaSettings(bootstrap_servers="127.0.0.1:1")
-SLOW_MS = 1500
+SLOW_MS = 900
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 _library = ctypes.CDLL(cimpl.__file__)
 _library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
@@ -64,3 +64,17 @@ def test_the_endpoint_answers_every_request_and_goes_on() -> None:
         *waited, refused = asyncio.run(asyncio.wait_for(requests(), 30))
     assert all(answer is None or isinstance(answer, RefusedError) for answer in waited)
     assert isinstance(refused, RefusedError) and refused.status == 503 and refused.headers["Retry-After"]
+
+
+def test_an_endpoint_that_is_stopped_twice_ends_without_an_error() -> None:
+    one: list[Any] = [(b"a line", [])]
+
+    async def stopped() -> None:
+        await endpoint.send(one)
+        _slow_down(endpoint._producer)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(endpoint.send(one), SLOW_MS / 3000)
+
+    endpoint = delivery.Delivery(SETTINGS, IngestSettings())
+    with endpoint.polling():
+        asyncio.run(stopped())

@@ -129,7 +129,8 @@ class _Request:
             self._open -= records
             ended = not self._open
         if ended:
-            self._loop.call_soon_threadsafe(self._finish)
+            with suppress(RuntimeError):  # the loop is closed: the endpoint has not waited for this request
+                self._loop.call_soon_threadsafe(self._finish)
 
     def _finish(self) -> None:
         if not self.done.done():  # cancelled, when the endpoint stops
