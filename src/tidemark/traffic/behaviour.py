@@ -85,13 +85,11 @@ class Crowd:
     def person(self, visitor: Visitor, arrival: Arrival | None = None) -> Visit:
         """A visit of a person, who comes by `arrival` or a random one."""
         random, plan = self._random, self._site
-        referrer, query, campaign = arrival or self._arrivals[int(random() * referrers.TABLE)]
+        referrer, query = arrival or self._arrivals[int(random() * referrers.TABLE)]
         page = plan.landing[int(random() * site.TABLE)]
         answer = page.variants[int(random() * VARIANTS)]
         if query:
-            answer = site.request(
-                page.path, query=query, size=page.size, seconds=answer.seconds, campaign=campaign
-            )
+            answer = site.request(page.path, query=query, size=page.size, seconds=answer.seconds)
         hits: list[Hit] = [(visitor, answer, referrer)]
         if random() >= _NOT_MODIFIED:  # otherwise the browser has cached them in an earlier visit
             hits += [(visitor, asset, page.url) for asset in plan.common]
@@ -114,11 +112,9 @@ class Crowd:
         """Actions other than following a link: search, log in, sign up, run into errors."""
         rng, plan, referrer = self._rng, self._site, page.url
         if chance < 0.93:
-            query, term = rng.choice(plan.searches)
+            query = rng.choice(plan.searches)
             took = plan.results.variants[int(rng.random() * VARIANTS)].seconds
-            hit = site.request(
-                "/search", query=query, size=rng.randint(4000, 9000), seconds=took, search=term
-            )
+            hit = site.request("/search", query=query, size=rng.randint(4000, 9000), seconds=took)
             return plan.results, [(visitor, hit, referrer)]
         if chance < 0.955:
             form = plan.login.variants[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,54 +17,26 @@ COLUMNS = (
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-class _Exchange(NamedTuple):
-    """The parts of a request and its response; those of a request that is not HTTP are None."""
-
-    method: str | None
-    path: str | None
-    query: str | None
-    protocol: str | None
-    request: str
-    status: int
-    bytes: int
-
-
 def columns_of(hits: Sequence[Hit], seconds: Sequence[int]) -> dict[str, pa.Array]:
     """The columns COLUMNS of hits at these epoch seconds, as `tidemark.parse.values.READ` types them, and `request`."""
-    exchanges = [_exchange(request.text) for _, request, _ in hits]
-    columns = [pa.array(column) for column in zip(*exchanges, strict=True)]
-    method, path, query, protocol, request, status, size = columns
-    texts = {"method": method, "path": path, "query": query, "protocol": protocol, "request": request}
-    return {
-        **{name: text.cast(pa.string()) for name, text in texts.items()},
-        "host": pa.repeat(HOST, len(hits)),
-        "client_ip": pa.array([visitor.ip for visitor, _, _ in hits]),
-        "event_time": pa.array(seconds, pa.timestamp("s", tz="UTC")).cast(_TIME),
-        "status": status.cast(pa.int32()),
-        "bytes": size,
-        "referrer": pa.array([_present(referrer.decode()) for _, _, referrer in hits], pa.string()),
-        "user_agent": pa.array([_present(visitor.agent) for visitor, _, _ in hits], pa.string()),
-        "duration_us": pa.array([_micros(request.seconds) for _, request, _ in hits]),
+    visitors, requests, referrers = zip(*hits, strict=True)
+    texts = {
+        name: [getattr(each, name) for each in requests] for name in ("method", "path", "query", "protocol")
     }
-
-
-@lru_cache(maxsize=100_000)
-def _exchange(text: bytes) -> _Exchange:
-    request, _, result = text.decode().rpartition('" ')
-    status, size = result.split()
-    words = request.split(" ")
-    http = len(words) == 3 and words[2].startswith("HTTP/")
-    method, target, protocol = words if http else (None, None, None)
-    path, mark, query = (target or "").partition("?")
-    return _Exchange(
-        method,
-        path if http else None,
-        query if mark else None,
-        protocol,
-        _plain(request),
-        int(status),
-        0 if size == "-" else int(size),
-    )
+    texts |= {
+        "client_ip": [visitor.ip for visitor in visitors],
+        "request": [_plain(each.line) for each in requests],
+        "referrer": [_present(referrer.decode()) for referrer in referrers],
+        "user_agent": [_present(visitor.agent) for visitor in visitors],
+    }
+    return {
+        **{name: pa.array(values, pa.string()) for name, values in texts.items()},
+        "host": pa.repeat(HOST, len(hits)),
+        "event_time": pa.array(seconds, pa.timestamp("s", tz="UTC")).cast(_TIME),
+        "status": pa.array([each.status for each in requests], pa.int32()),
+        "bytes": pa.array([each.size or 0 for each in requests]),
+        "duration_us": pa.array([_micros(each.seconds) for each in requests]),
+    }
 
 
 @lru_cache(maxsize=100_000)

@@ -94,25 +94,15 @@ class Facts:
 
     def as_json(self, iso: Callable[[int], str]) -> dict[str, Any]:
         """Lists of objects, ordered by their keys; `iso` formats epoch seconds."""
+
+        def objects(counts: Counter[Any], *names: str) -> list[dict[str, Any]]:
+            rows = [dict(zip(names, (*key, number), strict=True)) for key, number in sorted(counts.items())]
+            return [row | {"day": iso(row["day"])} if "day" in row else row for row in rows]
+
         return {
-            "bots": [
-                {"site": site, "name": name, "kind": kind, "purpose": purpose, "requests": number}
-                for (site, name, kind, purpose), number in sorted(self.bots.items())
-            ],
-            "campaigns": [
-                {"site": site, "campaign": campaign, "pageviews": number}
-                for (site, campaign), number in sorted(self.campaigns.items())
-            ],
-            "searches": [
-                {"site": site, "day": iso(day), "term": term, "searches": number}
-                for (site, day, term), number in sorted(self.searches.items())
-            ],
-            "statuses": [
-                {"site": site, "status": status, "requests": number}
-                for (site, status), number in sorted(self.statuses.items())
-            ],
-            "suspected": [
-                {"site": site, "day": iso(day), "rule": rule, "visitors": number}
-                for (site, day, rule), number in sorted(self.suspected().items())
-            ],
+            "bots": objects(self.bots, "site", "name", "kind", "purpose", "requests"),
+            "campaigns": objects(self.campaigns, "site", "campaign", "pageviews"),
+            "searches": objects(self.searches, "site", "day", "term", "searches"),
+            "statuses": objects(self.statuses, "site", "status", "requests"),
+            "suspected": objects(self.suspected(), "site", "day", "rule", "visitors"),
         }

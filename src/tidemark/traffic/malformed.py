@@ -35,18 +35,8 @@ class Kind:
 
 def _garbage(_line: bytes, random: Random) -> bytes:
     words = (
-        b"lorem",
-        b"%%%",
-        b"{}",
-        b"ERROR",
-        b"0x7f",
-        b"segfault",
-        b"at",
-        b"null",
-        b"[notice]",
-        b'"',
-        b"<html>",
-    )
+        b"lorem", b"%%%", b"{}", b"ERROR", b"0x7f", b"segfault", b"at", b"null", b"[notice]", b'"', b"<html>",
+    )  # fmt: skip
     return b" ".join(random.choices(words, k=random.randint(1, 12)))
 
 

@@ -11,11 +11,10 @@ TABLE = 4096
 
 
 class Arrival(NamedTuple):
-    """How a visit begins: the referrer, the query of the landing address, and the campaign that its tags name."""
+    """How a visit begins: the referrer, and the query of the landing address."""
 
     referrer: bytes
     query: str = ""
-    campaign: str = ""
 
 
 _UNTAGGED = {
@@ -41,55 +40,34 @@ ASSISTANTS = (
 )
 
 _GOOGLE, _FACEBOOK, _BING = b"https://www.google.com/", b"https://www.facebook.com/", b"https://www.bing.com/"
-_TAGGED: list[tuple[Arrival, float]] = [
-    (Arrival(_GOOGLE, "utm_source=google&utm_medium=cpc&utm_campaign=brand&gclid=EAIaIQobChMI", "brand"), 4),
-    (
-        Arrival(
-            _GOOGLE,
-            "utm_source=google&utm_medium=cpc&utm_campaign=grinders-q4&utm_term=burr+grinder&utm_content=a%2Fb",
-            "grinders-q4",
-        ),
-        2,
-    ),
-    (Arrival(_GOOGLE, "gclid=CjwKCAiA"), 1),
-    (Arrival(_GOOGLE, "utm_campaign=winter-shopping&gbraid=0AAAAA", "winter-shopping"), 0.5),
-    (Arrival(DIRECT, "wbraid=Cj8KCQiA"), 0.5),
-    (Arrival(_BING, "utm_source=Bing&utm_medium=CPC&utm_campaign=Grinders-Q4&msclkid=7d1c", "Grinders-Q4"), 1),
-    (Arrival(b"https://yandex.ru/", "yclid=1284"), 0.5),
-    (
-        Arrival(_FACEBOOK, "utm_source=facebook&utm_medium=paid_social&utm_campaign=launch&fbclid=IwAR2", "launch"),
-        2,
-    ),
-    (Arrival(b"https://l.facebook.com/", "fbclid=IwAR0"), 2),
-    (Arrival(b"https://www.tiktok.com/", "ttclid=E.C.P."), 0.5),
-    (Arrival(b"https://t.co/9xYh2kQe", "twclid=26l6"), 0.5),
-    (Arrival(b"https://www.linkedin.com/", "li_fat_id=4d02"), 0.5),
-    (Arrival(b"https://l.instagram.com/", "utm_source=instagram&utm_medium=social&utm_campaign=launch", "launch"), 1),
-    (Arrival(DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=weekly-47", "weekly-47"), 3),
-    (Arrival(DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=black+friday", "black friday"), 1),
-    (
-        Arrival(
-            DIRECT, "utm_source=Newsletter&utm_medium=E-Mail&utm_campaign=Caf%C3%A9%20%26%20Filter", "Café & Filter"
-        ),
-        1,
-    ),
-    (
-        Arrival(
-            b"https://blog.coffee-notes.example/",
-            "utm_source=coffee-notes&utm_medium=affiliate&utm_campaign=2026",
-            "2026",
-        ),
-        1,
-    ),
-    (Arrival(b"https://news.example/", "utm_source=news&utm_medium=banner&utm_campaign=launch", "launch"), 0.5),
-    (Arrival(DIRECT, "utm_source=app&utm_medium=push&utm_campaign=restock", "restock"), 0.5),
-    (Arrival(DIRECT, "utm_source=sms&utm_medium=sms"), 0.3),
-    (Arrival(b"https://www.youtube.com/", "utm_source=youtube&utm_medium=video&utm_campaign=launch", "launch"), 0.5),
-]  # fmt: skip
+_TAGGED: tuple[tuple[float, bytes, str], ...] = (
+    (4, _GOOGLE, "utm_source=google&utm_medium=cpc&utm_campaign=brand&gclid=EAIaIQobChMI"),
+    (2, _GOOGLE, "utm_source=google&utm_medium=cpc&utm_campaign=grinders-q4&utm_term=burr+grinder&utm_content=a%2Fb"),
+    (1, _GOOGLE, "gclid=CjwKCAiA"),
+    (0.5, _GOOGLE, "utm_campaign=winter-shopping&gbraid=0AAAAA"),
+    (0.5, DIRECT, "wbraid=Cj8KCQiA"),
+    (1, _BING, "utm_source=Bing&utm_medium=CPC&utm_campaign=Grinders-Q4&msclkid=7d1c"),
+    (0.5, b"https://yandex.ru/", "yclid=1284"),
+    (2, _FACEBOOK, "utm_source=facebook&utm_medium=paid_social&utm_campaign=launch&fbclid=IwAR2"),
+    (2, b"https://l.facebook.com/", "fbclid=IwAR0"),
+    (0.5, b"https://www.tiktok.com/", "ttclid=E.C.P."),
+    (0.5, b"https://t.co/9xYh2kQe", "twclid=26l6"),
+    (0.5, b"https://www.linkedin.com/", "li_fat_id=4d02"),
+    (1, b"https://l.instagram.com/", "utm_source=instagram&utm_medium=social&utm_campaign=launch"),
+    (3, DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=weekly-47"),
+    (1, DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=black+friday"),
+    (1, DIRECT, "utm_source=Newsletter&utm_medium=E-Mail&utm_campaign=Caf%C3%A9%20%26%20Filter"),
+    (1, b"https://blog.coffee-notes.example/", "utm_source=coffee-notes&utm_medium=affiliate&utm_campaign=2026"),
+    (0.5, b"https://news.example/", "utm_source=news&utm_medium=banner&utm_campaign=launch"),
+    (0.5, DIRECT, "utm_source=app&utm_medium=push&utm_campaign=restock"),
+    (0.3, DIRECT, "utm_source=sms&utm_medium=sms"),
+    (0.5, b"https://www.youtube.com/", "utm_source=youtube&utm_medium=video&utm_campaign=launch"),
+)  # fmt: skip
 
 
 def arrivals() -> list[Arrival]:
     """A table to draw from uniformly."""
     untagged = [(Arrival(referrer), weight) for referrer, weight in _UNTAGGED.items()]
     assistants = [(arrival, 0.6) for arrival in ASSISTANTS]
-    return weighted_table([*untagged, *assistants, *_TAGGED], TABLE)
+    tagged = [(Arrival(referrer, query), weight) for weight, referrer, query in _TAGGED]
+    return weighted_table([*untagged, *assistants, *tagged], TABLE)

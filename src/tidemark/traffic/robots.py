@@ -28,13 +28,7 @@ _PROBES = [
         site.request(p, status=404, size=548)
         for p in ("/wp-login.php", "/.env", "/.git/config", "/admin/config.php")
     ),
-    site.request(
-        "/index.php",
-        query="s=/index/think&vars[0]=md5",
-        status=404,
-        size=548,
-        search="/index/think",
-    ),
+    site.request("/index.php", query="s=/index/think&vars[0]=md5", status=404, size=548),
     site.request("/xmlrpc.php", method="POST", status=405, size=552),
     site.request("/", method="HEAD", size=None, protocol="HTTP/1.0"),
     site.request("/", size=4521, protocol="HTTP/1.0", seconds=b"0.040"),

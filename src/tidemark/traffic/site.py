@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import log
 from random import Random
-from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from tidemark.traffic.visitors import weighted_table
 
@@ -21,25 +21,45 @@ _TO_CART, _TO_CHECKOUT, _TO_BOUGHT = 2, 14, 15
 _LINKS = 24
 VARIANTS = 16
 _ZIPF_EXPONENT = 1.0
+# Parameters of a search, by precedence.
+_SEARCHES = ("q", "s", "query")
 _PROTOCOLS = ("HTTP/1.1", "HTTP/1.1", "HTTP/2.0")
 
 
-class Request(NamedTuple):
-    """One request and its response: `text` as logged from method to size, without the opening quote.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request and its response: the `line` of the request as logged, and what it says, None if it is not HTTP.
 
-    `path` has no query and is None if the request is not HTTP. `page`: a GET of a path that is not
-    an asset, with a status below 400. `seconds` is what the response took, in milliseconds after the point.
-    `campaign` and `search` are what the query says, decoded.
+    `size` None is logged as a dash. `seconds` is what the response took, in milliseconds after the point. `text` is
+    logged, from method to size, without the opening quote. `page`: a GET of a path that is not an asset, with a status
+    below 400. `campaign` and `search` are what the query says, decoded.
     """
 
-    text: bytes
-    path: str | None
-    page: bool
-    status: int = 200
+    line: str
+    status: int
+    size: int | None
+    method: str | None = None
+    path: str | None = None
+    query: str | None = None
+    protocol: str | None = None
     asset: bool = False
     seconds: bytes = b"0.000"
-    campaign: str = ""
-    search: str = ""
+    text: bytes = field(init=False)
+    page: bool = field(init=False)
+    campaign: str = field(init=False)
+    search: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        tags = dict(parse_qsl(self.query or ""))
+        size = "-" if self.size is None else self.size
+        derived = {
+            "text": f'{self.line}" {self.status} {size}'.encode(),
+            "page": self.method == "GET" and not self.asset and self.status < 400,
+            "campaign": tags.get("utm_campaign", ""),
+            "search": next((tags[name] for name in _SEARCHES if name in tags), ""),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
 
 def request(
@@ -52,19 +72,15 @@ def request(
     asset: bool = False,
     protocol: str = "HTTP/1.1",
     seconds: bytes = b"0.004",
-    campaign: str = "",
-    search: str = "",
 ) -> Request:
-    """A request for `path`; `size` None is logged as a dash."""
-    target = f"{path}?{query}" if query else path
-    text = f'{method} {target} {protocol}" {status} {"-" if size is None else size}'
-    page = method == "GET" and not asset and status < 400
-    return Request(text.encode(), path, page, status, asset, seconds, campaign, search)
+    """A request for `path`."""
+    line = f"{method} {path}?{query} {protocol}" if query else f"{method} {path} {protocol}"
+    return Request(line, status, size, method, path, query or None, protocol, asset, seconds)
 
 
 def not_http(text: str, status: int = 400, size: int | None = 226) -> Request:
     """A server's log text for bytes that are not an HTTP request, escaped as servers do."""
-    return Request(f'{text}" {status} {"-" if size is None else size}'.encode(), None, False, status)
+    return Request(text, status, size)
 
 
 def took(random: Random, typical: float, spread: float = 0.5) -> bytes:
@@ -88,12 +104,12 @@ class Page:
 class Site:
     """Entry pages are drawn from `landing`; the first page of a visit loads the `common` assets.
 
-    `searches` are queries of the search page with their terms; `bought` is the last page of a purchase."""
+    `searches` are queries of the search page; `bought` is the last page of a purchase."""
 
     pages: Sequence[Page]
     landing: Sequence[Page]
     common: Sequence[Request]
-    searches: Sequence[tuple[str, str]]
+    searches: Sequence[str]
     results: Page
     login: Page
     account: Page
@@ -108,31 +124,11 @@ _TOPICS = (
     "press", "barista", "origin", "harvest", "steam", "crema", "dripper", "server", "thermos",
 )  # fmt: skip
 _WORDS = (
-    "guide",
-    "care",
-    "basics",
-    "review",
-    "compact",
-    "classic",
-    "pro",
-    "travel",
-    "steel",
-    "glass",
-    "daily",
-    "slow",
-)
+    "guide", "care", "basics", "review", "compact", "classic", "pro", "travel", "steel", "glass", "daily", "slow",
+)  # fmt: skip
 _DOCS = (
-    "setup",
-    "cleaning",
-    "descaling",
-    "warranty",
-    "returns",
-    "shipping",
-    "payment",
-    "api",
-    "faq",
-    "parts",
-)
+    "setup", "cleaning", "descaling", "warranty", "returns", "shipping", "payment", "api", "faq", "parts",
+)  # fmt: skip
 _FIXED = ("/about", "/contact", "/pricing", "/careers", "/press", "/terms", "/privacy")
 _DOWNLOADS = (
     ("/files/catalogue.pdf", 2_410_112),
@@ -181,12 +177,8 @@ def build_site() -> Site:
         for page in products[:40]
     ]
     searches = [
-        *((f"q={topic}+{word}", f"{topic} {word}") for topic in _TOPICS for word in _WORDS),
-        ("q=caf%C3%A9", "café"),
-        ("q=%22cold+brew%22", '"cold brew"'),
-        ("q=a%26b", "a&b"),
-        ("q=&s=Moka+Pot", "Moka Pot"),
-        ("page=2&query=Kettle%20Lid", "Kettle Lid"),
+        *(f"q={topic}+{word}" for topic in _TOPICS for word in _WORDS),
+        *("q=caf%C3%A9", "q=%22cold+brew%22", "q=a%26b", "q=&s=Moka+Pot", "page=2&query=Kettle%20Lid"),
     ]
     common = [request(path, size=size, asset=True, seconds=took(random, 0.002)) for path, size in _COMMON]
     downloads = [request(path, size=size, seconds=took(random, 0.3)) for path, size in _DOWNLOADS]

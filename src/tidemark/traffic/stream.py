@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 from typing import NamedTuple
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from tidemark.errors import SettingError
 from tidemark.parse.formats import FORMATS
 from tidemark.traffic.behaviour import Crowd
-from tidemark.traffic.faults import Span, unavailable, within
 from tidemark.traffic.lines import APACHE, Formatter, LineFormat, line_format, with_request_time
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.robots import Hit
@@ -22,6 +21,9 @@ from tidemark.traffic.visitors import Population
 
 DEFAULT_SITE = "default"
 _BLOCK_LINES = 10_000
+
+Span = tuple[int, int]
+"""Seconds after the first line at which a fault of the server begins, and how many it takes."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,9 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
         total = next(sizes)
         for first in range(0, max(total, 1), _BLOCK_LINES):
             hits = crowd.step(second, min(_BLOCK_LINES, total - first))
-            if within(second - traffic.start, traffic.silences):
+            if _within(second - traffic.start, traffic.silences):
                 hits = []
-            elif within(second - traffic.start, traffic.outages):
+            elif _within(second - traffic.start, traffic.outages):
                 hits = [unavailable(hit) for hit in hits]
             lines = form(hits, second)
             outcomes = [Outcome(second, hit) for hit in hits] if truth else []
@@ -186,3 +188,16 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
     for second in sorted(delayed):
         lines, outcomes = delayed[second]
         yield Block(float(traffic.start + (traffic.seconds or 0)), 1e-9, lines, outcomes)
+
+
+def unavailable(hit: Hit) -> Hit:
+    """The same request, answered with 503; unchanged if it is not HTTP."""
+    visitor, request, referrer = hit
+    if request.path is None:
+        return hit
+    return visitor, replace(request, status=503, size=194, seconds=b"0.001"), referrer
+
+
+def _within(second: int, spans: Iterable[Span]) -> bool:
+    """Whether a second after the first line is in one of these spans."""
+    return any(after <= second < after + seconds for after, seconds in spans)

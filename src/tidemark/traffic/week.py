@@ -4,7 +4,7 @@ that AI assistants send, and minutes without a line."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from random import Random
@@ -12,16 +12,15 @@ from random import Random
 from tidemark.traffic import agents, site
 from tidemark.traffic.behaviour import Crowd
 from tidemark.traffic.countries import volume
-from tidemark.traffic.faults import unavailable
 from tidemark.traffic.lines import combined, with_request_time
 from tidemark.traffic.referrers import ASSISTANTS, Arrival
 from tidemark.traffic.robots import Hit, Visit
 from tidemark.traffic.site import ORIGIN, Site, build_site
-from tidemark.traffic.stream import Block, Outcome
+from tidemark.traffic.stream import Block, Outcome, unavailable
 from tidemark.traffic.visitors import Population, Visitor, declared_bot
 
 DAY = 86_400
-CAMPAIGN = Arrival(b"-", "utm_source=newsletter&utm_medium=email&utm_campaign=harvest-sale", "harvest-sale")
+CAMPAIGN = Arrival(b"-", "utm_source=newsletter&utm_medium=email&utm_campaign=harvest-sale")
 BROKEN_PATH = "/products/grinder-pro"
 BROKEN_REFERRER = b"https://blog.coffee-notes.example/best-grinders-of-the-year"
 CRAWLER = next(bot for bot in agents.BOTS["crawler"] if bot.name == "GPTBot")
@@ -200,7 +199,7 @@ def _slowed(hit: Hit) -> Hit:
     visitor, request, referrer = hit
     if request.path != SLOWED:
         return hit
-    return visitor, request._replace(seconds=b"%.3f" % (_SLOWER * float(request.seconds))), referrer
+    return visitor, replace(request, seconds=b"%.3f" % (_SLOWER * float(request.seconds))), referrer
 
 
 def _unavailable(hit: Hit) -> list[Hit]:
