@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import log
 from random import Random
 from urllib.parse import parse_qsl
@@ -50,7 +51,7 @@ class Request:
     search: str = field(init=False)
 
     def __post_init__(self) -> None:
-        tags = dict(parse_qsl(self.query or ""))
+        tags = _tags(self.query) if self.query else {}
         size = "-" if self.size is None else self.size
         derived = {
             "text": f'{self.line}" {self.status} {size}'.encode(),
@@ -60,6 +61,11 @@ class Request:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+
+@cache
+def _tags(query: str) -> dict[str, str]:
+    return dict(parse_qsl(query))
 
 
 def request(
