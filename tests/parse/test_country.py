@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.errors import InputError
-from tidemark.parse.country import data_version, is_address, lookup
+from tidemark.parse.mmdb import countries, version
+from tidemark.parse.values import is_address
 
 
 def mmdb(networks: dict[str, dict[str, Any]], version: int) -> bytes:
@@ -73,29 +74,29 @@ def database(tmp_path: Path) -> str:
 
 def test_the_built_in_data() -> None:
     addresses = ["8.8.8.8", "2001:4860:4860::8888", "10.0.0.1", "::1", "garbage", "", "8.8.8.8%1", "日本"]
-    assert lookup("")(addresses) == ["US", "US", "ZZ", "ZZ", "ZZ", "ZZ", "ZZ", "ZZ"]
-    assert lookup("")([]) == []
-    assert data_version("").startswith("iptocc ")
+    assert countries("", addresses) == ["US", "US", "ZZ", "ZZ", "ZZ", "ZZ", "ZZ", "ZZ"]
+    assert countries("", []) == []
+    assert version("", "geo_database").startswith("iptocc ")
 
 
 def test_a_database_of_the_user(database: str) -> None:
-    result = lookup(database)(["203.0.113.9", "198.51.100.1", "198.51.100.200", "8.8.8.8", "garbage"])
+    result = countries(database, ["203.0.113.9", "198.51.100.1", "198.51.100.200", "8.8.8.8", "garbage"])
     assert result == ["NZ", "FR", "IT", "ZZ", "ZZ"]
-    assert data_version(database) == "Test-Country 1700000000"
+    assert version(database, "geo_database") == "Test-Country 1700000000"
 
 
 def test_what_is_no_country_code_is_unknown(database: str) -> None:
-    assert lookup(database)(["192.0.2.1"]) == ["ZZ"]
+    assert countries(database, ["192.0.2.1"]) == ["ZZ"]
 
 
 def test_an_ipv6_address_is_unknown_to_a_database_of_ipv4(database: str) -> None:
-    assert lookup(database)(["2001:db8::1", "203.0.113.9"]) == ["ZZ", "NZ"]
+    assert countries(database, ["2001:db8::1", "203.0.113.9"]) == ["ZZ", "NZ"]
 
 
 def test_a_database_of_ipv6(tmp_path: Path) -> None:
     path = tmp_path / "six.mmdb"
     path.write_bytes(mmdb({"2001:db8::/32": {"country": {"iso_code": "NO"}}}, 6))
-    assert lookup(str(path))(["2001:db8::1", "2001:db9::1", "203.0.113.9"]) == ["NO", "ZZ", "ZZ"]
+    assert countries(str(path), ["2001:db8::1", "2001:db9::1", "203.0.113.9"]) == ["NO", "ZZ", "ZZ"]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +105,9 @@ def test_a_database_of_ipv6(tmp_path: Path) -> None:
 def test_a_corrupt_database_is_a_clear_error(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "corrupt.mmdb"
     path.write_bytes(content)
-    for act in (data_version, lookup):
+    for read in (lambda: version(str(path), "geo_database"), lambda: countries(str(path), [])):
         with pytest.raises(InputError, match="geo_database") as caught:
-            act(str(path))
+            read()
         assert "\n" not in str(caught.value)
 
 
@@ -116,13 +117,13 @@ def test_a_truncated_database_is_a_clear_error(database: str, tmp_path: Path) ->
         path = tmp_path / f"cut-{size}.mmdb"
         path.write_bytes(whole[:size])
         with pytest.raises(InputError):
-            data_version(str(path))
+            version(str(path), "geo_database")
 
 
 @pytest.mark.parametrize("path", ["/nowhere/x.mmdb", "/"])
 def test_a_missing_database_is_a_clear_error(path: str) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        data_version(path)
+        version(path, "geo_database")
 
 
 @pytest.mark.parametrize(

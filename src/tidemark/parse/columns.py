@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.engine.arrays import Arrays, spread
-from tidemark.parse import channels, country, mmdb, networks, page, user_agent
+from tidemark.parse import channels, mmdb, networks, page, user_agent
 from tidemark.parse.bots import FORGED_KIND
 from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.formats import VERSION
@@ -56,7 +56,7 @@ class Knowledge:
         channels, what an asset is, the lists of sources and networks, the log formats and the settings of sites."""
         formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
         databases = {"asn_database": self.asn_database, "city_database": self.city_database}
-        data = [country.data_version(self.geo_database)]
+        data = [mmdb.version(self.geo_database, "geo_database")]
         data += [mmdb.version(path, setting) for setting, path in databases.items() if path]
         rules = (user_agent.rules_version(), channels.rules_version(), page.rules_version())
         return ", ".join([*data, *rules, f"networks {networks.version(self.reading.networks)}", formats])
@@ -75,7 +75,7 @@ def describe(
     rows = len(site)
     columns = (site, *(fields[name] for name in ("client_ip", "user_agent", "host", "referrer")))
     site, client_ip, agent, host, referrer = (_Coded.of(column) for column in columns)
-    codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
+    codes = mmdb.countries(knowledge.geo_database, client_ip.values)
     kinds = networks.kinds_of(client_ip.values, knowledge.reading.networks)
     agents = [user_agent.describe(value or "") for value in agent.values]
 

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.parse import durations
-from tidemark.parse.country import is_address
 from tidemark.parse.logtime import any_time
 from tidemark.parse.time_forms import ORDERS, ZONE, rewritten
-from tidemark.parse.values import each_distinct
+from tidemark.parse.values import each_distinct, is_address
 
 # So many of a sample's lines have to have the layout.
 LEAST_SHARE = 0.95

@@ -1,18 +1,29 @@
-"""Facts about addresses from a user's own databases (MMDB files): autonomous systems and cities."""
+"""Facts about addresses: countries, also from the data inside the package `iptocc`, and from a user's own databases
+(MMDB files) autonomous systems and cities."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import iptocc
 import maxminddb
 
 from tidemark.errors import InputError
-from tidemark.parse.country import code_of, is_address
+from tidemark.parse.values import is_address
 
+UNKNOWN = "ZZ"
+_CODE = re.compile("[A-Z]{2}")
+# What a database is called in an error, and what to do then.
+_CALLED = {"geo_database": "geo database"}
+_REMEDIES = {
+    "geo_database": "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
+}
 # The data type `int` of the column; larger numbers are for private use.
 _MOST_ASN = 2**31 - 1
 # Records that are read to validate a database.
@@ -34,6 +45,17 @@ class Place(NamedTuple):
 NO_SYSTEM, NO_PLACE = System(None, None), Place(None, None)
 
 
+def countries(database: str, addresses: Sequence[str | None]) -> list[str]:
+    """The ISO 3166-1 alpha-2 code of the country of each address, UNKNOWN where it is not known, by an MMDB file as it
+    is now, or the built-in data if `database` is empty. Raises InputError for a missing or corrupt file."""
+    codes: Sequence[str | None] = []
+    if database:
+        codes = [_code(each) if each else None for each in _records(database, "geo_database", addresses)]
+    elif addresses:
+        codes = iptocc.country_code([address or "" for address in addresses])
+    return [code or UNKNOWN for code in codes]
+
+
 def systems(database: str, addresses: Sequence[str | None]) -> list[System]:
     """The autonomous system of each address, by a file in the layout of MaxMind, DB-IP or IPinfo. Raises InputError
     for a missing or corrupt file."""
@@ -50,17 +72,25 @@ def places(database: str, addresses: Sequence[str | None]) -> list[Place]:
 
 
 def version(database: str, setting: str) -> str:
-    """Type and time of a database, for `silver.requests.rules_version`. Raises InputError."""
-    metadata = opened(database, setting).metadata()
-    return f"{metadata.database_type} {metadata.build_epoch}"
+    """Type and time of a database, for `silver.requests.rules_version`; for an empty one the version of the built-in
+    data about countries. Raises InputError."""
+    if not database:
+        return _built_in_version()
+    about = opened(database, setting).metadata()
+    return f"{about.database_type} {about.build_epoch}"
+
+
+@cache
+def _built_in_version() -> str:
+    return f"iptocc {metadata.version('iptocc')}"  # reads a file
 
 
 def opened(database: str, setting: str) -> maxminddb.Reader:
     """A database as it is now. `setting` names it in an error. Raises InputError for a missing or corrupt file."""
-    try:
-        there = Path(database).stat()
-    except OSError as error:
-        raise InputError(f"{setting} {database} does not exist", _remedy(setting)) from error
+    path = Path(database)
+    if not path.is_file():
+        raise InputError(f"{_CALLED.get(setting, setting)} {database} does not exist", _remedy(setting))
+    there = path.stat()
     return _opened(database, setting, there.st_ino, there.st_mtime_ns)
 
 
@@ -88,7 +118,7 @@ def require_records(database: str, setting: str) -> None:
     known = {
         "asn_database": lambda record: _system(record) != NO_SYSTEM,
         "city_database": lambda record: _place(record) != NO_PLACE,
-        "geo_database": lambda record: code_of(record) is not None,
+        "geo_database": lambda record: _code(record) is not None,
     }[setting]
     if not any(map(known, records)):
         raise InputError(f"{database} has no record that {setting} could use", _remedy(setting))
@@ -104,6 +134,12 @@ def _records(database: str, setting: str, addresses: Sequence[str | None]) -> It
         except maxminddb.InvalidDatabaseError as error:
             raise _unreadable(database, setting, error) from error
         yield record if isinstance(record, dict) else None
+
+
+def _code(record: dict[str, Any]) -> str | None:
+    place = record.get("country") or record.get("registered_country") or {}
+    code = (place.get("iso_code") if isinstance(place, dict) else None) or record.get("country_code")
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else None
 
 
 def _system(record: dict[str, Any]) -> System:
@@ -135,8 +171,8 @@ def _text(value: Any) -> str | None:
 
 
 def _remedy(setting: str) -> str:
-    return f"Set {setting} to a readable MMDB file, or unset it."
+    return _REMEDIES.get(setting, f"Set {setting} to a readable MMDB file, or unset it.")
 
 
 def _unreadable(database: str, setting: str, error: Exception) -> InputError:
-    return InputError(f"{setting} {database} cannot be read: {error}", _remedy(setting))
+    return InputError(f"{_CALLED.get(setting, setting)} {database} cannot be read: {error}", _remedy(setting))

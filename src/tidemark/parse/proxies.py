@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Parts, flags_of, where
-from tidemark.parse.country import is_address
-from tidemark.parse.values import Read, address
+from tidemark.parse.values import Read, address, is_address
 
 _PLAIN = r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+"
 _ADDRESS = rf"(?:\\?{_PLAIN}|\[{_PLAIN}\](?::\d+)?)"
