@@ -24,6 +24,7 @@ from tidemark.parse.formats.haproxy_http import captured_host
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.time_forms import ORDERED_FIELDS, ZONE, with_time
+from tidemark.parse.values import without_port
 from tidemark.settings.formats import FormatSettings
 
 # The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, a duration with its unit,
@@ -229,8 +230,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     if "duration" in texts:
         texts["duration_us"] = durations.with_unit(texts["duration"]).cast(pa.string())
     if "client_port" in texts:
-        # The port always follows the address, which may be IPv6 without brackets.
-        texts["client_ip"] = pc.replace_substring_regex(texts["client_port"], r":\d+$", "")
+        texts["client_ip"] = without_port(texts["client_port"])
     if "forwarded_client" in texts:
         texts["client_ip"] = texts["forwarded_client"]
     if "captured" in texts and "host" not in texts:

@@ -293,6 +293,11 @@ def canonical_address(text: str) -> str | None:
     return str(mapped or address)
 
 
+def without_port(text: pa.Array) -> pa.Array:
+    """Addresses that a port always follows, which may be IPv6 without brackets."""
+    return pc.replace_substring_regex(text, r":\d+$", "")
+
+
 def is_address(text: str) -> bool:
     """Whether `text` is an IPv4 or IPv6 address in its usual notation."""
     try:

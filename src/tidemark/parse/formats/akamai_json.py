@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.values import each_distinct
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.writing import Composed
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -30,10 +30,7 @@ def _decoded(agent: str) -> str:
 
 
 def _encoded(name: str) -> Composed:
-    def encoded(texts: Texts) -> pa.Array:
-        return each_distinct(texts[name], partial(quote, safe=""))
-
-    return Composed((name,), encoded)
+    return Composed((name,), lambda texts: each_distinct(texts[name], partial(quote, safe="")))
 
 
 FORMAT = JsonFormat(

@@ -7,37 +7,25 @@ import pyarrow.compute as pc
 
 from tidemark.parse.durations import summed_seconds
 from tidemark.parse.layout import Layout
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.values import without_port
+from tidemark.parse.writing import Composed
 
 
 def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     """The fields of AWS' load balancers, with a duration and the client's address."""
     # Any of them is -1 where the balancer got no response.
     parts = [texts[name] for name in ("request_time", "target_time", "response_time")]
-    return texts | {
-        "duration_us": summed_seconds(parts),
-        # The port always follows the address, which has no brackets even if it is IPv6.
-        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
-    }
+    return texts | {"duration_us": summed_seconds(parts), "client_ip": without_port(texts["client_ip"])}
 
 
-def _client(texts: Texts) -> pa.Array:
-    return pc.binary_join_element_wise(texts["client_ip"], ":2817", "")
-
-
-def _in_target(texts: Texts) -> pa.Array:
-    return texts["duration_s"]
-
-
-def _elsewhere(texts: Texts) -> pa.Array:
-    return pa.repeat("0.000", texts.rows)
-
-
+_ELSEWHERE = Composed((), lambda texts: pa.repeat("0.000", texts.rows))
 COMPOSE = {
-    "client_ip": Composed(("client_ip",), _client),
-    "request_time": Composed((), _elsewhere),
-    "target_time": Composed(("duration_us",), _in_target),
-    "response_time": Composed((), _elsewhere),
+    "client_ip": Composed(
+        ("client_ip",), lambda texts: pc.binary_join_element_wise(texts["client_ip"], ":2817", "")
+    ),
+    "request_time": _ELSEWHERE,
+    "target_time": Composed(("duration_us",), lambda texts: texts["duration_s"]),
+    "response_time": _ELSEWHERE,
 }
 
 FORMAT = Layout(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.writing import Composed
 
 # Version, host id, signature, cipher and kind of authentication are in front of the host.
 _HOST = r"^\"?(?: [^ ]+){5} (?P<host>[^ ]+)"
@@ -20,10 +20,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     agent = pc.coalesce(pc.binary_join_element_wise(agent, pc.struct_field(parts, "more"), '"'), agent)
     rest = pc.coalesce(pc.struct_field(parts, "rest"), rest)
     return texts | {"user_agent": agent, "host": pc.struct_field(pc.extract_regex(rest, _HOST), "host")}
-
-
-def _rest(texts: Texts) -> pa.Array:
-    return pc.binary_join_element_wise(" - - SigV4 - -", texts["host"], "TLSv1.3", " ")
 
 
 FORMAT = Layout(
@@ -44,5 +40,10 @@ FORMAT = Layout(
         ' $duration_ms $_processing "$referrer" "$user_agent"$rest',
     ),
     refine=_refined,
-    compose={"rest": Composed(("host",), _rest)},
+    compose={
+        "rest": Composed(
+            ("host",),
+            lambda texts: pc.binary_join_element_wise(" - - SigV4 - -", texts["host"], "TLSv1.3", " "),
+        )
+    },
 )

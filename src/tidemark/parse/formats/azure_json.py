@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.objects import JsonFormat
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.writing import Composed
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -22,10 +22,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         "duration_s": where(~whole, taken, None),
         "duration_ms": pc.coalesce(texts["milliseconds"], where(first, taken, None)),
     }
-
-
-def _taken(texts: Texts) -> pa.Array:
-    return texts["duration_s"]
 
 
 FORMAT = JsonFormat(
@@ -89,5 +85,5 @@ FORMAT = JsonFormat(
         "host": ("properties.originalHost", "properties.hostName", "properties.host", "properties.CsHost"),
     },
     refine=_refined,
-    compose={"taken": Composed(("duration_us",), _taken)},
+    compose={"taken": Composed(("duration_us",), lambda texts: texts["duration_s"])},
 )

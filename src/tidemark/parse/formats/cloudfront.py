@@ -9,7 +9,7 @@ import pyarrow as pa
 from tidemark.parse.layout import Layout
 from tidemark.parse.values import each_distinct
 from tidemark.parse.w3c import utc
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.writing import Composed
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -22,10 +22,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 def _decoded(agent: str) -> str:
     # Older logs encode a space twice.
     return unquote(agent.replace("%2520", "%20"))
-
-
-def _agent(texts: Texts) -> pa.Array:
-    return each_distinct(texts["user_agent"], partial(quote, safe="/();,:=-._"))
 
 
 _COLUMNS = (
@@ -47,6 +43,11 @@ FORMAT = Layout(
     # Older logs have fewer columns.
     layouts=(f"{_COLUMNS}\t$protocol\t$_rest", f"{_COLUMNS}\t$protocol", _COLUMNS),
     refine=_refined,
-    compose={"user_agent": Composed(("user_agent",), _agent)},
+    compose={
+        "user_agent": Composed(
+            ("user_agent",),
+            lambda texts: each_distinct(texts["user_agent"], partial(quote, safe="/();,:=-._")),
+        )
+    },
     verbatim=True,
 )

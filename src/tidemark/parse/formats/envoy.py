@@ -6,17 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
-from tidemark.parse.writing import Composed, Texts, joined
+from tidemark.parse.writing import Composed, joined
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     # At the edge, Envoy appends the address of its client.
     own = texts.get("client_ip", pc.replace_substring_regex(texts["forwarded"], r"^.*, *", ""))
     return texts | {"client_ip": own}
-
-
-def _list(texts: Texts) -> pa.Array:
-    return joined(",", texts["forwarded"], texts["client_ip"])
 
 
 FORMAT = Layout(
@@ -42,5 +38,9 @@ FORMAT = Layout(
         ' "$forwarded" "$user_agent" "$_id" "$host" "$_upstream" $_cluster $_local $_own $client_ip $_rest',
     ),
     refine=_refined,
-    compose={"forwarded": Composed(("client_ip",), _list)},
+    compose={
+        "forwarded": Composed(
+            ("client_ip",), lambda texts: joined(",", texts["forwarded"], texts["client_ip"])
+        )
+    },
 )

@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
 from tidemark.parse.trailing import ONE_ADDRESS
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.values import without_port
+from tidemark.parse.writing import Composed
 
 _HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
 # HAProxy captures headers without their names, so others are recognised by their values.
@@ -31,8 +32,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         for pattern in (_AGENT, _FORWARDED, _REFERRER)
     )
     return texts | {
-        # The port always follows the address, which has no brackets even if it is IPv6.
-        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
+        "client_ip": without_port(texts["client_ip"]),
         # Where the log was written before the end of the request, both have a plus.
         "bytes": pc.replace_substring_regex(texts["bytes"], r"^\+", ""),
         # The last time is that of the whole request.
@@ -42,18 +42,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         "forwarded": forwarded,
         "referrer": referrer,
     }
-
-
-def _client(texts: Texts) -> pa.Array:
-    return pc.binary_join_element_wise(texts["client_ip"], ":41342", "")
-
-
-def _durations(texts: Texts) -> pa.Array:
-    return pc.binary_join_element_wise("0/0/0", texts["duration_ms"], texts["duration_ms"], "/")
-
-
-def _headers(texts: Texts) -> pa.Array:
-    return texts["host"]
 
 
 FORMAT = Layout(
@@ -83,8 +71,13 @@ FORMAT = Layout(
     ),
     refine=_refined,
     compose={
-        "client_ip": Composed(("client_ip",), _client),
-        "durations": Composed(("duration_us",), _durations),
-        "headers": Composed(("host",), _headers),
+        "client_ip": Composed(("client_ip",), lambda texts: texts["client_port"]),
+        "durations": Composed(
+            ("duration_us",),
+            lambda texts: pc.binary_join_element_wise(
+                "0/0/0", texts["duration_ms"], texts["duration_ms"], "/"
+            ),
+        ),
+        "headers": Composed(("host",), lambda texts: texts["host"]),
     },
 )

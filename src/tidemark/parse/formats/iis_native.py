@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
-from tidemark.parse.writing import Composed, Texts
+from tidemark.parse.writing import Composed
 
 _DATE = r"^(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{4}|\d\d)$"
 
@@ -24,10 +24,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {"time": pc.binary_join_element_wise(date, clock, " ")}
 
 
-def _date(texts: Texts) -> pa.Array:
-    return texts["date_mdy"]
-
-
 FORMAT = Layout(
     name="iis_native",
     about="IIS's log file format, with commas between its columns. Its times have no zone; the month comes first.",
@@ -41,5 +37,5 @@ FORMAT = Layout(
         " $status, $_win32, $method, $target, $query,",
     ),
     refine=_refined,
-    compose={"date": Composed(("event_time",), _date)},
+    compose={"date": Composed(("event_time",), lambda texts: texts["date_mdy"])},
 )
