@@ -84,7 +84,7 @@ def test_the_filters_of_a_row_select_its_lines(scene: Scene) -> None:
         for row in few.itertuples():
             kept = result.selection.having(*filters_of(row.filters))
             measure = "visitors" if metric == "visitors" else "requests"
-            counted = measured(scene[0], kept, LINES, (), [measure])
+            counted = measured(scene[0], kept, LINES, [measure])
             assert counted[measure].iloc[0] == row.now, row
 
 

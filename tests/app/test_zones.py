@@ -57,7 +57,7 @@ def test_hours_are_added_up_in_a_zone_of_whole_hours_and_silver_is_read_in_anoth
     noted = Noted(rows.reader)
     selection = replace(select(hours=(0, DAYS * 24)), zone=zone)
 
-    found = measured(noted, selection, LINES, (RESPONSES,), ["requests"], by=["status"], bin_seconds=DAY)
+    found = measured(noted, selection, LINES.of(RESPONSES), ["requests"], by=["status"], bin_seconds=DAY)
 
     assert noted.tables == [table]
     local = lines["event_time"].dt.tz_convert(zone).dt.floor("1D").dt.tz_convert("UTC")

@@ -10,16 +10,7 @@ import pandas as pd
 
 from tidemark.figures.bins import bins_of
 from tidemark.figures.counted import Counted
-from tidemark.figures.measures import (
-    AUDIENCE,
-    LINES,
-    SESSIONS,
-    SOURCES,
-    TRAFFIC,
-    Gold,
-    has,
-    measured,
-)
+from tidemark.figures.measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, has, measured
 from tidemark.figures.query import Where, count, count_true, distinct_values, prefix, query
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
@@ -29,7 +20,7 @@ BOT_PAGES = Gold("gold/bot_pages", 86_400, frozenset({"bot_name"}), time="day")
 BOT = Where("bot", "=", True)
 FORGED = "forged"
 AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
-CRAWLERS = Filter("bot_kind", "is", (AI_CRAWLER,))
+CRAWLERS, ASSISTED = Filter("bot_kind", "is", (AI_CRAWLER,)), Filter("channel", "is", (AI_ASSISTANTS,))
 ROBOTS = "/robots.txt"
 NAMES = ("requests", "pages", "bytes", "robots_txt", "errors", "disallowed")
 WHO = ("bot_name", "bot_kind", "bot_verified")
@@ -51,7 +42,9 @@ _LINES = replace(
         "addresses": distinct_values("client_ip"),
     },
 )
-COUNTED = Counted("requests", WHO, _LINES, (BOTS,), silver_where=(BOT,))
+_BOTS, _PAGES = _LINES.of(BOTS, only=(BOT,)), _LINES.of(BOT_PAGES, only=(BOT,))
+_SESSIONS = SESSIONS.of(SOURCES)
+COUNTED = Counted("requests", WHO, _BOTS)
 
 
 def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
@@ -59,57 +52,30 @@ def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataF
     `robots_txt` (requests of /robots.txt), `errors`, `disallowed` (requests that robots.txt forbids), and
     `requests_share`, `bytes_share` (0 to 1) of the selection's; most requests first."""
     order = ["-requests", *WHO]
-    listed = measured(
-        rows,
-        selection,
-        _LINES,
-        (BOTS,),
-        NAMES,
-        by=WHO,
-        silver_where=(BOT,),
-        order_by=order,
-        limit=limit,
-    )
+    listed = measured(rows, selection, _BOTS, NAMES, by=WHO, order_by=order, limit=limit)
     # Rows of before the column was added have none until the table is filled.
     listed["bot_verified"] = listed["bot_verified"].fillna("")
-    every = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), ["requests", "bytes"]).iloc[0]
+    every = measured(rows, selection, LINES.of(TRAFFIC, AUDIENCE), ["requests", "bytes"]).iloc[0]
     shares = {f"{n}_share": listed[n] / every[n] if every[n] else 0.0 for n in ("requests", "bytes")}
     return listed.assign(**shares)
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `bot_kind`, `requests`."""
+    order = ["bin", "bot_kind"]
     return measured(
-        rows,
-        selection,
-        _LINES,
-        (BOTS,),
-        ["requests"],
-        by=["bot_kind"],
-        bin_seconds=bin_seconds,
-        silver_where=(BOT,),
-        order_by=["bin", "bot_kind"],
+        rows, selection, _BOTS, ["requests"], by=["bot_kind"], bin_seconds=bin_seconds, order_by=order
     )
 
 
 def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """Forged bots by where they come from: columns `bot_name`, `network`, `as_org`, `requests`, `addresses` (distinct
     ones); most requests first."""
-    by = ["bot_name", "network", "as_org"]
+    by, names = ["bot_name", "network", "as_org"], ["requests", "addresses"]
     if _knows_of_no_forged(rows, selection):
-        return pd.DataFrame(columns=pd.Index([*by, "requests", "addresses"]))
-    return measured(
-        rows,
-        selection,
-        _LINES,
-        (),
-        ["requests", "addresses"],
-        by=by,
-        where=(Where("bot_verified", "=", FORGED),),
-        order_by=["-requests", *by],
-        limit=limit,
-        few=True,
-    )
+        return pd.DataFrame(columns=pd.Index([*by, *names]))
+    forged = replace(_LINES, only=(Where("bot_verified", "=", FORGED),), few=True)
+    return measured(rows, selection, forged, names, by=by, order_by=["-requests", *by], limit=limit)
 
 
 def _knows_of_no_forged(rows: Rows, selection: Selection) -> bool:
@@ -127,32 +93,15 @@ def read_by(
     rows: Rows, selection: Selection, names: Sequence[str] | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """The requests of bots, or of those of these names: columns `path` (its first 200 characters) and `requests`."""
+    where, order = _named(names), ["-requests", "path"]
     return measured(
-        rows,
-        selection,
-        _LINES,
-        (BOT_PAGES,),
-        ["requests"],
-        by=["path"],
-        where=_named(names),
-        silver_where=(BOT,),
-        order_by=["-requests", "path"],
-        limit=limit,
+        rows, selection, _PAGES, ["requests"], by=["path"], where=where, order_by=order, limit=limit
     )
 
 
 def read_by_operator(rows: Rows, selection: Selection, names: Sequence[str], limit: int) -> pd.DataFrame:
     """The same of an operator's bots of these names, without requests of forged ones."""
-    pages = measured(
-        rows,
-        selection,
-        _LINES,
-        (BOT_PAGES,),
-        ["requests", "forged"],
-        by=["path"],
-        where=_named(names),
-        silver_where=(BOT,),
-    )
+    pages = measured(rows, selection, _PAGES, ["requests", "forged"], by=["path"], where=_named(names))
     # Rows of before the column was added have none until the table is filled.
     requests = pages["requests"] - pages["forged"].fillna(0).astype("int64")
     pages = pages.assign(requests=requests)[requests > 0][["path", "requests"]]
@@ -161,7 +110,7 @@ def read_by_operator(rows: Rows, selection: Selection, names: Sequence[str], lim
 
 def counted_pages(names: Sequence[str] | None = None) -> Counted:
     """The requests of each row of `read_by`, to compare them with an earlier period."""
-    return Counted("requests", ("path",), _LINES, (BOT_PAGES,), where=_named(names), silver_where=(BOT,))
+    return Counted("requests", ("path",), _PAGES, _named(names))
 
 
 def named(names: Sequence[str]) -> Where:
@@ -177,17 +126,11 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `crawls`, requests of AI crawlers, and `visits`, sessions that AI assistants sent."""
     crawlers = selection.having(CRAWLERS)
     if selection.recount or _recorded(rows, crawlers, bin_seconds):
-        crawls = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], bin_seconds=bin_seconds)
+        crawls = measured(rows, crawlers, _LINES.of(BOTS), ["requests"], bin_seconds=bin_seconds)
     else:
         crawls = _by_purpose(rows, selection, bin_seconds).groupby("bin", as_index=False)[["requests"]].sum()
-    visits = measured(
-        rows,
-        selection.having(Filter("channel", "is", (AI_ASSISTANTS,))),
-        SESSIONS,
-        (SOURCES,),
-        ["sessions"],
-        bin_seconds=bin_seconds,
-    )
+    assisted = selection.having(ASSISTED)
+    visits = measured(rows, assisted, _SESSIONS, ["sessions"], bin_seconds=bin_seconds)
     renamed = crawls.rename(columns={"requests": "crawls"}), visits.rename(columns={"sessions": "visits"})
     merged = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
     return merged.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
@@ -230,23 +173,12 @@ def _of_operators(
     by time."""
     declared = _operators(rows)
     of_bots, of_sources = declared.get("bots", {}), declared.get("sources", {})
-    crawls = measured(
-        rows,
-        selection,
-        _LINES,
-        (BOTS,),
-        ["pages"],
-        by=WHO,
-        bin_seconds=bin_seconds,
-        silver_where=(BOT,),
-    )
+    crawls = measured(rows, selection, _BOTS, ["pages"], by=WHO, bin_seconds=bin_seconds)
     listed = crawls["bot_name"].str.lower().map(of_bots)
     ai_bots = (listed.notna() | (crawls["bot_kind"] == AI_CRAWLER)) & (crawls["bot_kind"] != FORGED)
     crawls = crawls.assign(operator=listed.fillna(crawls["bot_name"]))[ai_bots & (crawls["pages"] > 0)]
-    assisted = selection.having(Filter("channel", "is", (AI_ASSISTANTS,)))
-    visits = measured(
-        rows, assisted, SESSIONS, (SOURCES,), ["sessions"], by=["source"], bin_seconds=bin_seconds
-    )
+    assisted = selection.having(ASSISTED)
+    visits = measured(rows, assisted, _SESSIONS, ["sessions"], by=["source"], bin_seconds=bin_seconds)
     return crawls, visits.assign(operator=visits["source"].map(of_sources).fillna(visits["source"]))
 
 
@@ -271,7 +203,7 @@ def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFr
     crawlers = selection.having(CRAWLERS)
     purposes = _purposes(rows) if _recorded(rows, crawlers, bin_seconds) else {}
     if purposes:
-        counts = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], by=["bot_name"])
+        counts = measured(rows, crawlers, _LINES.of(BOTS), ["requests"], by=["bot_name"])
         counts["ai_purpose"] = counts["bot_name"].str.lower().map(purposes).fillna("")
     else:
         counts = _by_purpose(rows, selection, bin_seconds)
@@ -290,4 +222,4 @@ def _recorded(rows: Rows, crawlers: Selection, bin_seconds: int) -> bool:
 
 def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     crawlers = selection.having(CRAWLERS)
-    return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], bin_seconds=bin_seconds)
+    return measured(rows, crawlers, _LINES, ["requests"], by=["ai_purpose"], bin_seconds=bin_seconds)

@@ -77,7 +77,7 @@ def sessions(rows: Rows, selection: Selection, wanted: Wanted, by: str) -> pd.Da
         {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
     )
     if not current or has(rows, SOURCES, selection) or split(rows, GOLD, selection) != (selection,):
-        return measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=[by])
+        return measured(rows, selection, SESSIONS.of(SOURCES), ["sessions"], by=[by])
     return _by_goals(rows, selection, None).groupby(by, as_index=False)[["sessions"]].sum()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tidemark.figures.comparison import Change
-from tidemark.figures.measures import Base, Gold, measured
+from tidemark.figures.measures import Base, measured
 from tidemark.figures.query import Condition, Where
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
@@ -15,14 +15,12 @@ from tidemark.figures.selection import Selection
 
 @dataclass(frozen=True)
 class Counted:
-    """The measure `name` of each combination of the columns `by`; the rest as for `measured`."""
+    """The measure `name` of each combination of the columns `by`, of the rows that `where` keeps."""
 
     name: str
     by: tuple[str, ...]
     base: Base
-    golds: tuple[Gold, ...] = ()
     where: tuple[Condition, ...] = ()
-    silver_where: tuple[Condition, ...] = ()
 
     def of(self, rows: Rows, selection: Selection, frame: pd.DataFrame) -> pd.Series:
         """The counts of the values in the rows of `frame`, by their columns `by`; other values may be among them."""
@@ -32,16 +30,8 @@ class Counted:
             listed = tuple(
                 Where(self.base.grouped(name), "in", tuple(frame[name].unique().tolist())) for name in self.by
             )
-        counts = measured(
-            rows,
-            selection,
-            self.base,
-            self.golds,
-            [self.name],
-            by=self.by,
-            where=(*self.where, *listed),
-            silver_where=self.silver_where,
-        )
+        where = (*self.where, *listed)
+        counts = measured(rows, selection, self.base, [self.name], by=self.by, where=where)
         return counts.set_index(list(self.by))[self.name]
 
 

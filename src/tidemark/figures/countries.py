@@ -11,6 +11,7 @@ from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 NAMES = ("visitors", "pageviews", "requests")
+BY_COUNTRY = LINES.of(COUNTRIES, AUDIENCE)
 
 
 def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
@@ -21,21 +22,20 @@ def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.
 
 def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
     """The same by country, device, browser, os or bot_kind."""
-    counts = measured(rows, selection, LINES, counted(field).golds, NAMES, by=[field])
+    counts = measured(rows, selection, counted(field).base, NAMES, by=[field])
     counts = counts.sort_values(["visitors", "requests", field], ascending=[False, False, True])
     return counts.head(limit if limit is not None else len(counts)).reset_index(drop=True)
 
 
 def counted(field: str) -> Counted:
     """The visitors by one of these fields, to compare them with an earlier period."""
-    golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
-    return Counted("visitors", (field,), LINES, golds)
+    base = BY_COUNTRY if field == "country" else LINES.of(AUDIENCE)
+    return Counted("visitors", (field,), base)
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...] = ()) -> pd.DataFrame:
     """Columns `bin` (UTC), `country`, `visitors`, of these countries, or of all."""
     where = (Where("country", "in", only),) if only else ()
-    golds = (COUNTRIES, AUDIENCE)
     return measured(
-        rows, selection, LINES, golds, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
+        rows, selection, BY_COUNTRY, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
     )

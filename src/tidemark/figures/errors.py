@@ -18,31 +18,24 @@ from tidemark.figures.silver import MOST_CHARACTERS
 
 ERRORS = Gold("gold/errors", 3600, frozenset({"status"}))
 FAILED = Where("status", ">=", 400)
-_LINES = replace(LINES, columns={"path": prefix("path", MOST_CHARACTERS)})
+_LINES = replace(LINES.of(ERRORS), columns={"path": prefix("path", MOST_CHARACTERS)})
 CLASSES = ("status_2xx", "status_3xx", "status_4xx", "status_5xx")
 QUARTER = 900
-COUNTED = Counted("requests", ("path", "status"), _LINES, (ERRORS,), where=(FAILED,))
+COUNTED = Counted("requests", ("path", "status"), _LINES, (FAILED,))
+_TRAFFIC = LINES.of(TRAFFIC)
 
 
 def statuses(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
     """Columns `bin` (UTC, with `bin_seconds`), `status`, `requests`, `bytes`; most requests first, or by time."""
+    base, names = LINES.of(RESPONSES), ["requests", "bytes"]
     order = ["bin", "status"] if bin_seconds else ["-requests", "status"]
-    return measured(
-        rows,
-        selection,
-        LINES,
-        (RESPONSES,),
-        ["requests", "bytes"],
-        by=["status"],
-        bin_seconds=bin_seconds,
-        order_by=order,
-    )
+    return measured(rows, selection, base, names, by=["status"], bin_seconds=bin_seconds, order_by=order)
 
 
 def classes_over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `requests`, and `status_2xx` to `status_5xx`."""
     names = ["requests", *CLASSES]
-    return measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=bin_seconds, order_by=["bin"])
+    return measured(rows, selection, _TRAFFIC, names, bin_seconds=bin_seconds, order_by=["bin"])
 
 
 def errors(
@@ -52,17 +45,9 @@ def errors(
     requests whose status lies between the two; most requests first."""
     names = ["requests", "visitors", "newest_event_time"]
     where = (Where("status", ">=", max(statuses[0], 400)), Where("status", "<=", statuses[1]))
-    order = ["-requests", "path", "status"]
+    by = ["path", "status"]
     return measured(
-        rows,
-        selection,
-        _LINES,
-        (ERRORS,),
-        names,
-        by=["path", "status"],
-        where=where,
-        order_by=order,
-        limit=limit,
+        rows, selection, _LINES, names, by=by, where=where, order_by=["-requests", *by], limit=limit
     )
 
 
@@ -97,7 +82,7 @@ def by_hour_and_weekday(rows: Rows, selection: Selection) -> pd.DataFrame:
     """Columns `weekday` (0 is Monday) and `hour`, of the selection's zone, `requests`, `status_4xx`, `status_5xx`."""
     names = ["requests", "status_4xx", "status_5xx"]
     # Every zone differs from UTC by a multiple of a quarter of an hour.
-    counts = measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=QUARTER)
+    counts = measured(rows, selection, _TRAFFIC, names, bin_seconds=QUARTER)
     local = pd.to_datetime(counts.pop("bin"), utc=True).dt.tz_convert(selection.zone)
     counts.insert(0, "weekday", local.dt.weekday)
     counts.insert(1, "hour", local.dt.hour)

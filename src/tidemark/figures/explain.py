@@ -273,7 +273,7 @@ def _entry_or(dimension: str, metric: Metric) -> str:
 def _total(rows: Rows, selection: Selection, metric: Metric) -> int:
     kept = selection.having(*metric.filters)
     golds = () if metric.where else _GOLDS[""].get(metric.measure, ())
-    counted = measured(rows, kept, metric.base, golds, [metric.measure], silver_where=metric.where)
+    counted = measured(rows, kept, metric.base.of(*golds, only=metric.where), [metric.measure])
     return int(counted[metric.measure].iloc[0])
 
 
@@ -284,7 +284,7 @@ def _by_value(rows: Rows, selection: Selection, metric: Metric, *, quick: bool) 
     for dimension, name in DIMENSIONS.items():
         golds = () if metric.where else _GOLDS.get(name, {}).get(metric.measure, ())
         if any(has(rows, gold, kept) for gold in golds):
-            counted = measured(rows, kept, metric.base, golds, [metric.measure], by=[name])
+            counted = measured(rows, kept, metric.base.of(*golds), [metric.measure], by=[name])
             # Gold has 0 for a missing status.
             texts = counted[name].astype(str).replace({"0": ""} if name == "status" else {})
             counts[dimension] = counted.set_index(texts)[metric.measure]

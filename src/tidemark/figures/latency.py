@@ -43,16 +43,9 @@ def counts(
 ) -> pd.DataFrame:
     """Columns `bin` (UTC, with `bin_seconds`), `by`, `bucket` (α = 0.01) and `requests`, of all requests with a
     duration that `where` keeps."""
+    timed, groups = LINES.of(LATENCY, only=(TIMED,)), [*by, "latency_bucket"]
     measured_rows = measured(
-        rows,
-        selection,
-        LINES,
-        (LATENCY,),
-        ["requests"],
-        by=[*by, "latency_bucket"],
-        bin_seconds=bin_seconds,
-        where=where,
-        silver_where=(TIMED,),
+        rows, selection, timed, ["requests"], by=groups, bin_seconds=bin_seconds, where=where
     )
     return measured_rows.rename(columns={"latency_bucket": "bucket"})
 

@@ -14,15 +14,15 @@ SUMS = ("requests", "pageviews", "visitors")
 
 def minutes(rows: Rows, selection: Selection) -> pd.DataFrame:
     """Columns `bin` (UTC), `requests`, `pageviews`, `visitors` (distinct within the minute)."""
-    return measured(rows, selection, LINES, (TRAFFIC,), SUMS, bin_seconds=MINUTE, order_by=["bin"])
+    return measured(rows, selection, LINES.of(TRAFFIC), SUMS, bin_seconds=MINUTE, order_by=["bin"])
 
 
 def visitors(rows: Rows, selection: Selection) -> int:
     """Distinct visitors of the whole selection."""
-    return int(measured(rows, selection, LINES, (TRAFFIC,), ["visitors"])["visitors"].iloc[0])
+    return int(measured(rows, selection, LINES.of(TRAFFIC), ["visitors"])["visitors"].iloc[0])
 
 
 def by_country(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
     """Columns `bin` (UTC, with `bin_seconds`), `country`, `visitors`."""
-    golds = (COUNTRIES, AUDIENCE)
-    return measured(rows, selection, LINES, golds, ["visitors"], by=["country"], bin_seconds=bin_seconds)
+    base = LINES.of(COUNTRIES, AUDIENCE)
+    return measured(rows, selection, base, ["visitors"], by=["country"], bin_seconds=bin_seconds)

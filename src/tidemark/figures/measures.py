@@ -37,13 +37,24 @@ from tidemark.figures.visitors import Grouping
 @dataclass(frozen=True)
 class Base:
     """A silver table, its measures by name, and its conditions for a selection. `columns` are those to group by that
-    gold has in another form."""
+    gold has in another form.
+
+    `golds` are the gold tables that have the measures, `only` the conditions that hold for every row of them. `few`:
+    distinct values of silver can be kept by day.
+    """
 
     table: str
     time: str
     measures: Mapping[str, Expression]
     where: Callable[[Selection, Rows], tuple[Condition, ...]]
     columns: Mapping[str, Expression] = field(default_factory=dict)
+    golds: tuple[Gold, ...] = ()
+    only: tuple[Condition, ...] = ()
+    few: bool = False
+
+    def of(self, *golds: Gold, only: tuple[Condition, ...] = ()) -> Base:
+        """The same measures as these gold tables have them."""
+        return replace(self, golds=golds, only=only)
 
     def grouped(self, name: str) -> str | Expression:
         """The column to group by in the form that gold has."""
@@ -150,15 +161,13 @@ def _window(moment: datetime, seconds: int, *, up: bool) -> datetime:
 
 @dataclass(frozen=True)
 class _Measures:
-    """The measures `names` of `base`, and by what they are grouped; the rest as for `measured`."""
+    """The measures `names` of `base`, and by what they are grouped, as for `measured`."""
 
     base: Base
     names: tuple[str, ...]
     by: tuple[str, ...] = ()
     bins: Bins | None = None
     where: tuple[Condition, ...] = ()
-    silver_where: tuple[Condition, ...] = ()
-    few: bool = False
 
     @property
     def groups(self) -> list[str]:
@@ -183,28 +192,25 @@ def measured(
     rows: Rows,
     selection: Selection,
     base: Base,
-    golds: Sequence[Gold],
     names: Sequence[str],
     *,
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
     where: Sequence[Condition] = (),
-    silver_where: Sequence[Condition] = (),
     order_by: Sequence[str] = (),
     limit: int | None = None,
-    few: bool = False,
 ) -> pd.DataFrame:
     """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time: `bin` is the beginning
     (UTC) of a bin of the selection's zone.
 
-    The first of `golds` that fits answers. If none does because the range has parts of windows, silver answers these
-    parts only. Otherwise silver answers. `where` are further conditions, on columns that silver and gold both have;
-    `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit` speak of the columns that
-    come out, not of `visitors`. Without grouping there is one row. `few`: silver's distinct values can be kept by day.
+    The first of the base's `golds` that fits answers. If none does because the range has parts of windows, silver
+    answers these parts only. Otherwise silver answers. `where` are further conditions, on columns that silver and gold
+    both have. `order_by` and `limit` speak of the columns that come out, not of `visitors`. Without grouping there is
+    one row.
     """
     bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
-    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where), tuple(silver_where), few)
-    gold, parts = _answering(rows, golds, selection, bins)
+    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where))
+    gold, parts = _answering(rows, base.golds, selection, bins)
     if gold is None:
         result = _from_silver(rows, selection, measures, order_by, limit)
     elif len(parts) == 1:
@@ -269,9 +275,9 @@ def _from_silver(
     columns: Columns = {"bin": measures.bins.of(base.time)} if measures.bins else {}
     columns |= {name: base.grouped(name) for name in measures.by}
     columns |= {name: base.measures[name] for name in measures.names}
-    kept = (*base.where(selection, rows), *measures.where, *measures.silver_where)
+    kept = (*base.where(selection, rows), *measures.where, *base.only)
     wanted = query(base.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit)
-    return daily.counted(rows, wanted, base.time, few=measures.few)
+    return daily.counted(rows, wanted, base.time, few=base.few)
 
 
 def _added(
@@ -334,7 +340,7 @@ def _ids(rows: Rows, selection: Selection, measures: _Measures, grouping: Groupi
     columns: Columns = {"site": "site", "visitor": measure.column}
     columns |= {"start": measures.bins.of(base.time)} if measures.bins else {}
     columns |= {name: base.grouped(column) for name, column in zip(grouping.names, measures.by, strict=True)}
-    kept = (*base.where(selection, rows), *measures.where, *measures.silver_where, *measure.when)
+    kept = (*base.where(selection, rows), *measures.where, *base.only, *measure.when)
     there = Where(measure.column, "!=", "")
     wanted = query(base.table, columns, (*kept, there), group_by=list(columns), counted=True)
     return visitors.of_ids(rows.reader.arrow(wanted), grouping)

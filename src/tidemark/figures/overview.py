@@ -31,7 +31,7 @@ class Overview:
 
 def overview(rows: Rows, selection: Selection) -> Overview:
     names = ["requests", "pageviews", "visitors"]
-    lines = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), names).iloc[0]
+    lines = measured(rows, selection, LINES.of(TRAFFIC, AUDIENCE), names).iloc[0]
     summary = sessions.summary(rows, selection)
     requests, pageviews, visitors = (int(lines[name]) for name in names)
     return Overview(requests, pageviews, visitors, summary.sessions, summary.bounce_rate, summary.duration)
@@ -49,10 +49,10 @@ def changes(rows: Rows, selection: Selection, extent: Extent, clock: datetime) -
 def over_time(rows: Rows, selection: Selection, bin_seconds: int, *, visitors: bool = True) -> pd.DataFrame:
     """Columns `bin` (UTC), `requests`, `pageviews`, `bytes`, `bot_requests`, and `visitors`, which take longest; bins
     without lines are missing."""
-    golds = (TRAFFIC,) if not selection.filters else (AUDIENCE,)
+    gold = AUDIENCE if selection.filters else TRAFFIC
     names = ["requests", "pageviews", "bytes", *(["visitors"] if visitors else [])]
-    names += ["bot_requests"] if TRAFFIC in golds else []
-    return measured(rows, selection, LINES, golds, names, bin_seconds=bin_seconds, order_by=["bin"])
+    names += ["bot_requests"] if gold is TRAFFIC else []
+    return measured(rows, selection, LINES.of(gold), names, bin_seconds=bin_seconds, order_by=["bin"])
 
 
 def figure_over_time(rows: Rows, selection: Selection, bin_seconds: int, name: str) -> pd.DataFrame:

@@ -11,23 +11,14 @@ from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import VIEW
 
-COUNTED = Counted("pageviews", ("path",), LINES, (PAGES,), silver_where=(VIEW,))
+_VIEWS = LINES.of(PAGES, only=(VIEW,))
+COUNTED = Counted("pageviews", ("path",), _VIEWS)
 
 
 def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """Columns `path`, `pageviews`, `visitors`; most pageviews first."""
-    order = ["-pageviews", "path"]
-    return measured(
-        rows,
-        selection,
-        LINES,
-        (PAGES,),
-        ["pageviews", "visitors"],
-        by=["path"],
-        order_by=order,
-        limit=limit,
-        silver_where=(VIEW,),
-    )
+    names, order = ["pageviews", "visitors"], ["-pageviews", "path"]
+    return measured(rows, selection, _VIEWS, names, by=["path"], order_by=order, limit=limit)
 
 
 def with_sessions(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:

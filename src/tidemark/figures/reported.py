@@ -81,14 +81,14 @@ def current(rows: Rows, selection: Selection, where: Sequence[Condition] = ()) -
     """The figures of the selection's days now, by the functions of the other pages: columns `site`, `day`, `metric`,
     `now`. Days without requests are missing."""
 
-    def each(base: Base, golds: Sequence[Gold], names: Sequence[str]) -> pd.DataFrame:
-        counts = measured(rows, selection, base, golds, names, by=["site"], bin_seconds=_DAY, where=where)
+    def each(base: Base, names: Sequence[str]) -> pd.DataFrame:
+        counts = measured(rows, selection, base, names, by=["site"], bin_seconds=_DAY, where=where)
         return counts.rename(columns={"bin": "day"}).set_index(["site", "day"])
 
     parts = [
-        each(LINES, (TRAFFIC,), ["requests", "pageviews"]),
-        each(LINES, (VISITOR_HOURS, TRAFFIC), ["visitors"]),
-        each(SESSIONS, (), ["sessions", "bounces"]),
+        each(LINES.of(TRAFFIC), ["requests", "pageviews"]),
+        each(LINES.of(VISITOR_HOURS, TRAFFIC), ["visitors"]),
+        each(SESSIONS, ["sessions", "bounces"]),
     ]
     wide = pd.concat(parts, axis=1).fillna(0)
     wide["bounce_rate"] = wide["bounces"] / wide["sessions"].where(wide["sessions"] > 0)

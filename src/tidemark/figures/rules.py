@@ -131,8 +131,8 @@ def _metric(rows: Rows, rule: Rule, selection: Selection, sites: Sequence[str]) 
         columns: Columns = {"site": "site", "bin": time_bin("event_time", seconds), "value": count()}
         return rows(query(silver.REQUESTS, columns, kept, group_by=["site", "bin"]))
     names = ["requests", part] if part else [metric]
-    golds = [TRAFFIC] if part else [TRAFFIC, AUDIENCE]
+    base = LINES.of(TRAFFIC) if part else LINES.of(TRAFFIC, AUDIENCE)
     if metric == "not_found":
-        names, golds, where = ["requests"], [RESPONSES], (*where, *requests_of(rule))
-    windows = measured(rows, selection, LINES, golds, names, by=["site"], bin_seconds=seconds, where=where)
+        names, base, where = ["requests"], LINES.of(RESPONSES), (*where, *requests_of(rule))
+    windows = measured(rows, selection, base, names, by=["site"], bin_seconds=seconds, where=where)
     return windows.assign(value=windows[part] / windows["requests"] if part else windows[names[0]])

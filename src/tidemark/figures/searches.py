@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 
 from tidemark.figures import goals
-from tidemark.figures.measures import LINES, Gold, measured, split
-from tidemark.figures.query import Condition, Where, count, prefix
+from tidemark.figures.measures import LINES, Base, Gold, measured, split
+from tidemark.figures.query import Where, count, prefix
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
@@ -23,18 +23,20 @@ EXTENSIONS = (
     "gz", "zip", "avi", "mov", "mp4", "mpe", "mpeg", "wmv", "mid", "midi", "mp3", "wav", "wma",
 )  # fmt: skip
 _BY = {"term": prefix("search_term", 200), "path": prefix("path", 200)}
-_LINES = replace(LINES, columns=_BY, measures={**LINES.measures, "searches": count(), "downloads": count()})
+_MEASURES = {**LINES.measures, "searches": count(), "downloads": count()}
+_LINES = replace(LINES, columns=_BY, measures=_MEASURES, few=True)
+_SEARCHES = _LINES.of(SEARCHES, only=SEARCHED)
 
 
 def searches(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """Columns `term` (its first 200 characters), `searches`, `visitors`; most searches first."""
-    return _counted(rows, selection, "term", ["searches", "visitors"], (SEARCHES,), SEARCHED, limit)
+    return _counted(rows, selection, _SEARCHES, "term", ["searches", "visitors"], limit)
 
 
 def searches_only(rows: Rows, selection: Selection) -> pd.Series[int]:
     """The searches by term. They add up, so gold answers the whole days of the range."""
     parts = split(rows, SEARCHES, selection)
-    counts = [_counted(rows, part, "term", ["searches"], (SEARCHES,), SEARCHED) for part in parts]
+    counts = [_counted(rows, part, _SEARCHES, "term", ["searches"]) for part in parts]
     return pd.concat(counts).groupby("term")["searches"].sum()
 
 
@@ -43,8 +45,8 @@ def downloads(
 ) -> pd.DataFrame:
     """Columns `path` (its first 200 characters), `downloads`, `visitors` of files with one of these extensions, in any
     case of letters; most downloads first. Reads silver."""
-    where = (PEOPLE, goals.downloads(extensions))
-    return _counted(rows, selection, "path", ["downloads", "visitors"], (), where, limit)
+    files = _LINES.of(only=(PEOPLE, goals.downloads(extensions)))
+    return _counted(rows, selection, files, "path", ["downloads", "visitors"], limit)
 
 
 def downloads_only(rows: Rows, selection: Selection, extensions: tuple[str, ...]) -> pd.Series[int]:
@@ -67,26 +69,9 @@ def whole_days(selection: Selection) -> Selection:
 
 
 def _counted(
-    rows: Rows,
-    selection: Selection,
-    by: str,
-    names: list[str],
-    golds: tuple[Gold, ...],
-    where: tuple[Condition, ...],
-    limit: int | None = None,
+    rows: Rows, selection: Selection, base: Base, by: str, names: list[str], limit: int | None = None
 ) -> pd.DataFrame:
-    return measured(
-        rows,
-        selection,
-        _LINES,
-        golds,
-        names,
-        by=[by],
-        silver_where=where,
-        order_by=[f"-{names[0]}", by],
-        limit=limit,
-        few=True,
-    )
+    return measured(rows, selection, base, names, by=[by], order_by=[f"-{names[0]}", by], limit=limit)
 
 
 def extensions(declared: goals.Goals) -> tuple[str, ...]:

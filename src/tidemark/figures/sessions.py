@@ -67,7 +67,7 @@ def summary(rows: Rows, selection: Selection) -> Summary:
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `sessions`, `bounces`, by when sessions started."""
-    return measured(rows, selection, SESSIONS, (), ["sessions", "bounces"], bin_seconds=bin_seconds)
+    return measured(rows, selection, SESSIONS, ["sessions", "bounces"], bin_seconds=bin_seconds)
 
 
 def duration_over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
@@ -90,10 +90,8 @@ def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) 
     if column in ENDS and not selection.recount:
         rows_by = _of_end(ends(rows, selection), column)
         return rows_by.head(len(rows_by) if limit is None else limit)
-    order = ["-sessions", column]
-    return measured(
-        rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit
-    )
+    names, order = ["sessions", "bounces"], ["-sessions", column]
+    return measured(rows, selection, SESSIONS, names, by=[column], order_by=order, limit=limit)
 
 
 def by_ends(rows: Rows, selection: Selection) -> tuple[pd.DataFrame, pd.DataFrame]:

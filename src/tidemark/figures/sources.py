@@ -13,6 +13,7 @@ from tidemark.figures.selection import Selection
 
 KEY = ("channel", "source", "medium", "campaign")
 NAMES = ("sessions", "bounces", "pageviews", "visitors")
+_SESSIONS = SESSIONS.of(SOURCES)
 
 
 def sources(
@@ -20,16 +21,14 @@ def sources(
 ) -> pd.DataFrame:
     """Columns `by`, `sessions`, `bounces`, `pageviews`, `visitors`; most sessions first."""
     order = ["-sessions", *by]
-    return measured(rows, selection, SESSIONS, (SOURCES,), NAMES, by=by, order_by=order, limit=limit)
+    return measured(rows, selection, _SESSIONS, NAMES, by=by, order_by=order, limit=limit)
 
 
 def counted(by: Sequence[str]) -> Counted:
     """The sessions by these columns, to compare them with an earlier period."""
-    return Counted("sessions", tuple(by), SESSIONS, (SOURCES,))
+    return Counted("sessions", tuple(by), _SESSIONS)
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `channel`, `sessions`."""
-    return measured(
-        rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=["channel"], bin_seconds=bin_seconds
-    )
+    return measured(rows, selection, _SESSIONS, ["sessions"], by=["channel"], bin_seconds=bin_seconds)

@@ -90,7 +90,7 @@ def _reasons(rows: Rows) -> list[tuple[str, int]]:
 def _counted(rows: Rows, names: Sequence[str], by: Sequence[str] = ()) -> pd.DataFrame:
     if rows.reader.version(COUNTRIES.table) is None:
         return pd.DataFrame({name: [] for name in (*by, *names)})
-    return measured(rows, Selection(), LINES, [COUNTRIES], names, by=by)
+    return measured(rows, Selection(), LINES.of(COUNTRIES), names, by=by)
 
 
 def _sums(rows: Rows, table: str, names: Sequence[str]) -> dict[str, int]:
