@@ -102,7 +102,7 @@ def test_windows_at_the_ends_of_a_range_are_counted_from_silver(scene: Scene, zo
     by_both, again = (
         [
             overview.over_time(rows, each, 21_600),
-            countries.over_time(rows, each, 3_600).sort_values(order, ignore_index=True),
+            countries.visitors(rows, each, 3_600).sort_values(order, ignore_index=True),
             errors.statuses(rows, each),
             bots.bots(rows, each, limit=2),
             sources.sources(rows, each),
@@ -202,7 +202,7 @@ def test_sources(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
 
 OVER_TIME = {
     "overview": lambda rows, s: overview.over_time(rows, s, 7200),
-    "countries": lambda rows, s: countries.over_time(rows, s, 7200, ("DE", "ZZ")),
+    "countries": lambda rows, s: countries.visitors(rows, s, 7200),
     "sessions": lambda rows, s: sessions.over_time(rows, s, 7200),
     "sources": lambda rows, s: sources.over_time(rows, s, 7200),
     "classes": lambda rows, s: errors.classes_over_time(rows, s, 7200),

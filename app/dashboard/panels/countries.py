@@ -105,7 +105,7 @@ def table_panel(look: Look) -> None:
 )
 def time_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    counts = countries.over_time(look.rows, selection, span.bin_seconds)
+    counts = countries.visitors(look.rows, selection, span.bin_seconds)
     if counts.empty:
         return nothing(look=look)
     moved.offer(look, selection, "visitors")
@@ -122,7 +122,7 @@ def time_panel(look: Look) -> None:
         height=300,
         most=TOP,
         before=compared.over_time(
-            look, selection, span, lambda each: countries.over_time(look.rows, each, span.bin_seconds)
+            look, selection, span, lambda each: countries.visitors(look.rows, each, span.bin_seconds)
         ),
     )
     return None

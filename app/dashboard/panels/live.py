@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import live
+from tidemark.figures import countries, overview
 from tidemark.figures.bins import every_bin
 from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
@@ -56,17 +56,17 @@ def rate(minutes: pd.DataFrame, now: datetime) -> float:
 
 def since(look: Look, start: datetime, end: datetime) -> Selection:
     """The page's selection of a time that ends with the clock."""
-    return look.filters.selection(Span(start, end, live.MINUTE))
+    return look.filters.selection(Span(start, end, overview.MINUTE))
 
 
 @panel("Right now", "gold/traffic", every=LIVE, requests=())
 def now_panel(look: Look) -> None:
     minute = clock.floor(look.now, 60)
     half_hour, end = minute - timedelta(minutes=29), minute + timedelta(minutes=1)
-    recent = live.minutes(look.rows, since(look, half_hour, end))
+    recent = overview.by_minute(look.rows, since(look, half_hour, end))
     start = minute - timedelta(minutes=MINUTES - 1)
-    visitors = live.visitors(look.rows, since(look, start, end))
-    series = every_bin(recent, half_hour, minute, 60, live.SUMS)
+    visitors = overview.visitors(look.rows, since(look, start, end))
+    series = every_bin(recent, half_hour, minute, 60, overview.SUMS)
     last = series[series["bin"] >= pd.Timestamp(start)]
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)
@@ -119,7 +119,7 @@ def _curve(values: pd.Series) -> str:
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
-    counts = live.by_country(look.rows, selection, span.bin_seconds)
+    counts = countries.visitors(look.rows, selection, span.bin_seconds)
     if counts.empty:
         return nothing("No visitors in the last hour.", look)
     stacked(
@@ -148,7 +148,7 @@ def _last_hour(look: Look, window: int) -> Span:
 @panel("Where the last hour's visitors are", COUNTRIES, every=COUNTRIES_EVERY, requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
-    rows = live.by_country(look.rows, selection)
+    rows = countries.visitors(look.rows, selection)
     rows = rows[rows["visitors"] > 0].sort_values("visitors", ascending=False)
     draw_map(look, rows.rename(columns={"visitors": "value"}), selection, "the last hour's visitors")
 

@@ -6,7 +6,6 @@ import pandas as pd
 
 from tidemark.figures.counted import Counted
 from tidemark.figures.measures import AUDIENCE, COUNTRIES, LINES, measured
-from tidemark.figures.query import Where
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
@@ -33,9 +32,6 @@ def counted(field: str) -> Counted:
     return Counted("visitors", (field,), base)
 
 
-def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Columns `bin` (UTC), `country`, `visitors`, of these countries, or of all."""
-    where = (Where("country", "in", only),) if only else ()
-    return measured(
-        rows, selection, BY_COUNTRY, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
-    )
+def visitors(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
+    """Columns `bin` (UTC, with `bin_seconds`), `country`, `visitors`."""
+    return measured(rows, selection, BY_COUNTRY, ["visitors"], by=["country"], bin_seconds=bin_seconds)

@@ -14,7 +14,9 @@ from tidemark.figures.measures import AUDIENCE, LINES, TRAFFIC, measured
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
-SUMS = ("requests", "pageviews", "bytes", "bot_requests")
+SUMS = ("requests", "pageviews", "visitors")
+MINUTE = 60
+_TRAFFIC = LINES.of(TRAFFIC)
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,9 @@ class Overview:
 
 
 def overview(rows: Rows, selection: Selection) -> Overview:
-    names = ["requests", "pageviews", "visitors"]
-    lines = measured(rows, selection, LINES.of(TRAFFIC, AUDIENCE), names).iloc[0]
+    lines = measured(rows, selection, LINES.of(TRAFFIC, AUDIENCE), SUMS).iloc[0]
     summary = sessions.summary(rows, selection)
-    requests, pageviews, visitors = (int(lines[name]) for name in names)
+    requests, pageviews, visitors = (int(lines[name]) for name in SUMS)
     return Overview(requests, pageviews, visitors, summary.sessions, summary.bounce_rate, summary.duration)
 
 
@@ -65,3 +66,13 @@ def figure_over_time(rows: Rows, selection: Selection, bin_seconds: int, name: s
     else:
         counts = over_time(rows, selection, bin_seconds, visitors=name == "visitors")
     return counts[["bin", name]]
+
+
+def by_minute(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns `bin` (UTC), and SUMS; visitors are distinct within the minute."""
+    return measured(rows, selection, _TRAFFIC, SUMS, bin_seconds=MINUTE, order_by=["bin"])
+
+
+def visitors(rows: Rows, selection: Selection) -> int:
+    """Distinct visitors of a selection of whole minutes."""
+    return int(measured(rows, selection, _TRAFFIC, ["visitors"])["visitors"].iloc[0])
