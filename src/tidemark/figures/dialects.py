@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-class DataFusion:
-    """DataFusion as `deltalake` brings it: values become literals, as it takes no parameters."""
+class Dialect:
+    """The differences between the engines. Every text is SQL, except identifiers as arguments; a value becomes SQL: a
+    literal, or a marker of a parameter. What an engine does not say itself is common."""
+
+    quote = '"'
 
     def name(self, identifier: str) -> str:
-        return '"' + identifier.replace('"', '""') + '"'
+        return self.quote + identifier.replace(self.quote, 2 * self.quote) + self.quote
 
     def bin(self, column: str, seconds: int) -> str:
-        return f"date_bin(INTERVAL '{seconds} seconds', {column})"
+        raise NotImplementedError
 
     def value(self, value: Any) -> str:
         if isinstance(value, bool):
@@ -46,7 +49,14 @@ class DataFusion:
         return f"unnest({column})"
 
 
-class DuckDB(DataFusion):
+class DataFusion(Dialect):
+    """DataFusion as `deltalake` brings it: values become literals, as it takes no parameters."""
+
+    def bin(self, column: str, seconds: int) -> str:
+        return f"date_bin(INTERVAL '{seconds} seconds', {column})"
+
+
+class DuckDB(Dialect):
     """DuckDB, for a reader who wants to run a figure's query elsewhere."""
 
     def bin(self, column: str, seconds: int) -> str:
@@ -61,14 +71,13 @@ class DuckDB(DataFusion):
         return text.replace("TIMESTAMP", "TIMESTAMPTZ", 1) if isinstance(value, datetime) else text
 
 
-class Databricks:
+class Databricks(Dialect):
     """Databricks (and Spark) SQL: values become named parameters, collected in `parameters`."""
+
+    quote = "`"
 
     def __init__(self) -> None:
         self.parameters: dict[str, Any] = {}
-
-    def name(self, identifier: str) -> str:
-        return "`" + identifier.replace("`", "``") + "`"
 
     def bin(self, column: str, seconds: int) -> str:
         width = seconds * 1_000_000
@@ -82,14 +91,8 @@ class Databricks:
     def text(self, column: str) -> str:
         return f"CAST({column} AS STRING)"
 
-    def contains(self, column: str, part: str) -> str:
-        return f"contains({column}, {part})"
-
     def starts_with(self, column: str, start: str) -> str:
         return f"startswith({column}, {start})"
-
-    def matches(self, column: str, expression: str) -> str:
-        return f"regexp_like({column}, {expression})"
 
     def later(self, column: str, seconds: int) -> str:
         return f"timestampadd(SECOND, {seconds}, {column})"

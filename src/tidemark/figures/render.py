@@ -1,4 +1,4 @@
-"""Queries as SQL. The engines share what is used here except for what a `Dialect` holds (dialects.py).
+"""Queries as SQL. The engines share what is used here except for what a `Dialect` holds.
 
 Column names come from this program; values always go through the dialect.
 """
@@ -7,29 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
+from tidemark.figures.dialects import Dialect
 from tidemark.figures.query import AllOf, AnyOf, Condition, Exists, Expression, HasElement, Query, Where
 from tidemark.figures.zones import Shifts
-
-
-class Dialect(Protocol):
-    """The differences between the engines. Every text is SQL, except identifiers as arguments."""
-
-    def name(self, identifier: str) -> str: ...
-    def bin(self, column: str, seconds: int) -> str: ...
-    def value(self, value: Any) -> str:
-        """SQL text for a value: a literal or a parameter marker."""
-        ...
-
-    def text(self, column: str) -> str: ...
-    def contains(self, column: str, part: str) -> str: ...
-    def starts_with(self, column: str, start: str) -> str: ...
-    def matches(self, column: str, expression: str) -> str: ...
-    def later(self, column: str, seconds: int) -> str: ...
-    def joined(self, column: str, separator: str) -> str: ...
-    def each(self, column: str) -> str: ...
-
 
 # The text by which an engine names a table `<layer>/<table>`.
 Source = Callable[[str], str]
