@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pandas as pd
-
 from tidemark.figures import (
     alerts,
     bots,
@@ -27,11 +25,10 @@ from tidemark.figures import (
 )
 from tidemark.figures.dialects import DuckDB
 from tidemark.figures.query import AGGREGATES, Expression, Query
-from tidemark.figures.reader import Contract, Reader, Version
+from tidemark.figures.reader import Contract, Version
 from tidemark.figures.render import clauses
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Direct, Rows
 from tidemark.figures.selection import Selection
-from tidemark.figures.unions import UnionCache
 
 DAY = 86_400
 # Every figure that has a query, by the name under which a page asks for it.
@@ -76,12 +73,12 @@ def sql(figure: str | Figure, selection: Selection, root: str) -> str:
     """The statements of a figure as DuckDB's delta extension runs them, counted from silver: `figure` is the name of
     one of FIGURES or another figure, `root` the directory or URL of the tables. Latencies come as counts per bucket.
     Raises KeyError for a name that has no query."""
-    recorder = _Recorder()
+    nothing = _Nothing()
     make = FIGURES[figure] if isinstance(figure, str) else figure
     # Without a range it is not known how the zone's clocks were set.
     zone = "UTC" if selection.start is None else selection.zone
-    make(recorder, replace(selection, recount=True, zone=zone))
-    return ";\n\n".join(text(q, root) for q in dict.fromkeys(recorder.queries)) + ";\n"
+    make(Direct(nothing), replace(selection, recount=True, zone=zone))
+    return ";\n\n".join(text(q, root) for q in dict.fromkeys(nothing.queries)) + ";\n"
 
 
 def text(q: Query, root: str) -> str:
@@ -95,26 +92,10 @@ def text(q: Query, root: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Recorder:
-    """Rows of nothing, which remember what was asked: a figure asks the same of empty tables."""
+class _Nothing:
+    """A reader of empty tables, which remembers what was asked: a figure asks the same of them."""
 
     queries: list[Query] = field(default_factory=list)
-    unions: UnionCache = field(default_factory=UnionCache)
-
-    @property
-    def reader(self) -> Reader:
-        return _Nothing(self.queries)
-
-    def __call__(self, q: Query) -> pd.DataFrame:
-        self.queries.append(q)
-        names = [name for name, _ in q.columns]
-        sums = any(isinstance(spec, Expression) and spec.kind in AGGREGATES for _, spec in q.columns)
-        return pd.DataFrame([[0] * len(names)] if sums and not q.group_by else [], columns=pd.Index(names))
-
-
-@dataclass(frozen=True)
-class _Nothing:
-    queries: list[Query]
     label: str = ""
     root: str = ""
 
@@ -132,7 +113,9 @@ class _Nothing:
         import pyarrow as pa
 
         self.queries.append(q)
-        return pa.table({name: pa.array([], pa.string()) for name, _ in q.columns})
+        sums = any(isinstance(spec, Expression) and spec.kind in AGGREGATES for _, spec in q.columns)
+        values = pa.array([0]) if sums and not q.group_by else pa.array([], pa.string())
+        return pa.table(dict.fromkeys((name for name, _ in q.columns), values))
 
     def coded(self, q: Query, names: Sequence[str]) -> Any:
         return self.arrow(q)
