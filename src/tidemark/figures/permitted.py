@@ -17,6 +17,7 @@ from tidemark.figures.query import (
     HasElement,
     Query,
     Where,
+    every,
 )
 from tidemark.figures.reader import Reader, ReadError, Through
 from tidemark.figures.right import EVERYTHING, Right
@@ -156,20 +157,5 @@ def _shown(column: str | Expression) -> str:
 def _compared_columns(q: Query) -> set[str]:
     """The columns that conditions compare with values."""
     when = [each for _, column in q.columns if isinstance(column, Expression) for each in column.when]
-    return _compared((*q.where, *when))
-
-
-def _compared(conditions: Sequence[Condition]) -> set[str]:
-    columns: set[str] = set()
-    for condition in conditions:
-        match condition:
-            case AnyOf() | AllOf():
-                columns |= _compared(condition.conditions)
-            case Exists():
-                columns |= _compared(condition.where)
-            case HasElement():
-                columns |= _compared((*condition.where, *condition.within))
-            case Where():
-                column = condition.column
-                columns.add(column if isinstance(column, str) else column.column)
-    return columns
+    columns = [each.column for each in every((*q.where, *when)) if isinstance(each, Where)]
+    return {column if isinstance(column, str) else column.column for column in columns}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -214,19 +214,21 @@ class Query:
 
     def tables(self) -> tuple[str, ...]:
         """Every table that is read, the one of the rows first."""
-        return tuple(dict.fromkeys((self.table, *_tables(self.where))))
+        others = [each.table for each in every(self.where) if isinstance(each, Exists | HasElement)]
+        return tuple(dict.fromkeys((self.table, *others)))
 
 
-def _tables(conditions: Sequence[Condition]) -> list[str]:
-    tables: list[str] = []
+def every(conditions: Iterable[Condition]) -> Iterator[Condition]:
+    """The conditions, and those within them."""
     for condition in conditions:
-        if isinstance(condition, AnyOf | AllOf):
-            tables += _tables(condition.conditions)
-        elif isinstance(condition, Exists):
-            tables += [condition.table, *_tables(condition.where)]
-        elif isinstance(condition, HasElement):
-            tables.append(condition.table)
-    return tables
+        yield condition
+        match condition:
+            case AnyOf() | AllOf():
+                yield from every(condition.conditions)
+            case Exists():
+                yield from every(condition.where)
+            case HasElement():
+                yield from every((*condition.where, *condition.within))
 
 
 def query(
