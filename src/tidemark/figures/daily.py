@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tidemark.figures.reader import Files
 from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import Distinct
 from tidemark.figures.visitors import DAY, compacted, merged, size_of
+from tidemark.figures.zones import midnight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +143,7 @@ def _within(first: datetime, last: datetime, asked: _Asked) -> tuple[datetime, d
 
 
 def _day(moment: datetime) -> pd.Timestamp:
-    return pd.Timestamp(moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0))
+    return pd.Timestamp(midnight(moment))
 
 
 def _bounds(asked: _Asked, day: pd.Timestamp) -> tuple[datetime | None, ...]:
@@ -225,9 +226,13 @@ def _together(parts: Sequence[_Part], asked: _Asked) -> pd.DataFrame:
         labels = result[groups].itertuples(index=False, name=None)
         result[name] = np.array([len(values[label].hashes) for label in labels], np.int64)
     result = result[[name for name, _ in asked.rest.columns]]
-    order = asked.rest.order_by
-    if order:
-        ascending = [not name.startswith("-") for name in order]
-        names = [name.removeprefix("-") for name in order]
-        result = result.sort_values(names, ascending=ascending, ignore_index=True)
-    return result if asked.rest.limit is None else result.head(asked.rest.limit)
+    return ordered(result, asked.rest.order_by, asked.rest.limit)
+
+
+def ordered(rows: pd.DataFrame, order_by: Sequence[str], limit: int | None) -> pd.DataFrame:
+    """The first rows in the order of a query."""
+    if order_by:
+        ascending = [not name.startswith("-") for name in order_by]
+        names = [name.removeprefix("-") for name in order_by]
+        rows = rows.sort_values(names, ascending=ascending, ignore_index=True)
+    return rows if limit is None else rows.head(limit)

@@ -308,12 +308,7 @@ def _added(
     people = visitors.counts(visitors.merged(unions), grouping) if unions else None
     if not frames and people is not None:
         return people
-    sums = _summed(frames, measures)
-    if order_by:
-        ascending = [not name.startswith("-") for name in order_by]
-        names = [name.removeprefix("-") for name in order_by]
-        sums = sums.sort_values(names, ascending=ascending, ignore_index=True)
-    sums = sums if limit is None else sums.head(limit)
+    sums = daily.ordered(_summed(frames, measures), order_by, limit)
     return sums if people is None else measures.with_visitors(sums, people)
 
 
