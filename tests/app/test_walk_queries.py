@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from tests.app import lakehouse
 from tidemark.figures import extents, funnels, paths, retention, walk_queries
 from tidemark.figures.declared import Definition, Step
+from tidemark.figures.periods import Every
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, filters_of
@@ -75,7 +76,7 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
 
 @pytest.mark.parametrize("selection", SELECTIONS[:2], ids=["all", "lines"])
 @pytest.mark.parametrize("by", ["day", "week"])
-def test_retention(home: Path, selection: Selection, by: retention.By) -> None:
+def test_retention(home: Path, selection: Selection, by: Every) -> None:
     rows = Direct(DeltaReader(home))
     wanted = retention.retention(rows, selection, by, extents.of_site(extents.extents(rows), selection.site))
     result = run(home, walk_queries.retention(selection, by, str(home / "tables")))

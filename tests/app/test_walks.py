@@ -18,8 +18,10 @@ from deltalake import write_deltalake
 from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
 from tidemark.figures import funnels, paths, retention, walks
+from tidemark.figures.calendar import first_day
 from tidemark.figures.declared import Definition, Step, duration
 from tidemark.figures.extents import Extent
+from tidemark.figures.periods import Every
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Filter, Selection, SelectionError
@@ -297,10 +299,10 @@ def visits(seed: int) -> list[tuple[date, str, str]]:
     ]
 
 
-def cohorts(actual: Sequence[tuple[date, str, str]], by: retention.By) -> dict[date, dict[date, int]]:
+def cohorts(actual: Sequence[tuple[date, str, str]], by: Every) -> dict[date, dict[date, int]]:
     came: dict[tuple[str, str], set[date]] = {}
     for day, site, visitor in actual:
-        came.setdefault((site, visitor), set()).add(retention.start_of(day, by))
+        came.setdefault((site, visitor), set()).add(first_day(day, by))
     counts: dict[date, Counter[date]] = {}
     for periods in came.values():
         counts.setdefault(min(periods), Counter()).update(periods)
@@ -316,9 +318,7 @@ def sketch(members: Sequence[str]) -> bytes:
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
 @pytest.mark.parametrize("filters", [(), (Filter("country", "is", ("DE",)),)])
-def test_retention_equals_sets_of_visitors(
-    tmp_path: Path, by: retention.By, filters: tuple[Filter, ...]
-) -> None:
+def test_retention_equals_sets_of_visitors(tmp_path: Path, by: Every, filters: tuple[Filter, ...]) -> None:
     every = visits(3)
     random = Random(4)
     hours = [(day, random.randrange(24), site, visitor) for day, site, visitor in every]
@@ -359,14 +359,12 @@ def test_retention_equals_sets_of_visitors(
         Direct(DeltaReader(tmp_path)), Selection(filters=filters), by, Extent(START, newest)
     )
     assert result.share == 1.0
-    assert result.open_from == result.periods[-1] == retention.start_of(newest.date(), by)
+    assert result.open_from == result.periods[-1] == first_day(newest.date(), by)
     for number, cohort in enumerate(result.periods):
         counts = expected.get(cohort, {})
         assert result.returned(number) == [counts.get(period, 0) for period in result.periods[number:]]
     table = result.new_and_returning()
-    visitors = {
-        p: len({row[1:] for row in kept if retention.start_of(row[0], by) == p}) for p in result.periods
-    }
+    visitors = {p: len({row[1:] for row in kept if first_day(row[0], by) == p}) for p in result.periods}
     assert (table["new"] + table["returning"]).tolist() == list(visitors.values())
     assert result.is_open(0, len(result.periods) - 1)
 

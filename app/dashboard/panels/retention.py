@@ -11,8 +11,9 @@ import streamlit as st
 
 from tidemark.figures import retention, silver, walk_queries
 from tidemark.figures.comparison import Change
+from tidemark.figures.periods import Every
 from tidemark.figures.reader import Reader
-from tidemark.figures.retention import By, Retention
+from tidemark.figures.retention import Retention
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS
 from tidemark.figures.text import number, percent
@@ -29,7 +30,7 @@ from ..panel import SELDOM, Look, meaning, nothing, panel
 
 HOURS = "gold/visitor_hours"
 PEOPLE = (silver.PEOPLE,)
-UNITS: dict[str, By] = {"Day": "day", "Week": "week", "Month": "month"}
+UNITS: dict[str, Every] = {"Day": "day", "Week": "week", "Month": "month"}
 # The fewest and the most cohorts that the triangle shows, and its most later periods.
 FEWEST = {"day": 7, "week": 8, "month": 6}
 MOST = 31
@@ -61,11 +62,11 @@ def page(reader: Reader, filters: Filters) -> None:
         new_panel(reader, filters)
 
 
-def _unit() -> By:
+def _unit() -> Every:
     return UNITS.get(str(st.session_state.get("period")), "day")
 
 
-def _counted(look: Look, by: By) -> Retention:
+def _counted(look: Look, by: Every) -> Retention:
     """Retention over all data of the site, since the first request of a visitor may lie before the range."""
     selection, extent = look.selection(), look.extent
     everything = Selection(selection.site, filters=selection.filters)
@@ -81,7 +82,7 @@ def _sql(look: Look) -> str:
     return walk_queries.retention(look.selection(), _unit(), look.reader.root)
 
 
-def _shown(counted: Retention, selection: Selection, by: By) -> list[int]:
+def _shown(counted: Retention, selection: Selection, by: Every) -> list[int]:
     """The cohorts that begin in the range; of a short range, those before it, too."""
     inside = retention.within(counted, selection)
     upto = [
@@ -166,7 +167,7 @@ def cohorts_panel(look: Look) -> None:
     return None
 
 
-def label(start: date, by: By) -> str:
+def label(start: date, by: Every) -> str:
     if by == "month":
         return f"{start:%B %Y}"
     return f"{start:%G-W%V}, from {start:%b} {start.day}" if by == "week" else f"{start:%a %Y-%m-%d}"

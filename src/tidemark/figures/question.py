@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.figures import periods
 from tidemark.figures.declared import Declared
+from tidemark.figures.periods import Every
 from tidemark.figures.report_specs import ALL
 from tidemark.figures.selection import Selection, SelectionError, filters_of
 from tidemark.figures.spec import COMMON, Parameter, ReportSpec
-
-if TYPE_CHECKING:
-    from tidemark.figures.retention import By
 
 Values = Mapping[str, Sequence[str]]
 _REACH = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
@@ -36,7 +34,7 @@ class Parameters:
 
     declared: Declared = field(default_factory=Declared)
     name: str = ""
-    by: By = "day"
+    by: Every = "day"
     from_page: str | None = None
     to_page: str | None = None
     as_of: datetime | None = None

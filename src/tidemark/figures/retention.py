@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Any, Literal
+from datetime import date, timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tidemark.figures import conditions, silver
+from tidemark.figures.calendar import first_day
 from tidemark.figures.extents import Extent
 from tidemark.figures.known import require_known
+from tidemark.figures.periods import Every
+from tidemark.figures.periods import of as period_of
 from tidemark.figures.query import query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
@@ -26,7 +29,6 @@ from tidemark.figures.sketches import WHOLE, Distinct
 from tidemark.figures.visitors import DAY, daily
 
 VISITOR_HOURS = "gold/visitor_hours"
-By = Literal["day", "week", "month"]
 # By site, the visitors of each period.
 Sets = Mapping[str, Mapping[date, Distinct]]
 
@@ -70,7 +72,7 @@ class Retention:
         return pd.DataFrame({"period": list(self.periods), "new": new, "returning": again})
 
 
-def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Retention:
+def retention(rows: Rows, selection: Selection, by: Every, extent: Extent) -> Retention:
     """Cohorts of the selection's site, whose extent is `extent`. The range does not matter, because a first request is
     one over all data. Raises NotKnownError where visitors are known for a day only."""
     require_known(rows.reader, selection.site, "Retention, and who returns, are")
@@ -80,7 +82,7 @@ def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Reten
     starts = sorted({start for days_of in sets.values() for start in days_of})
     if not starts:
         return Retention((), np.zeros((0, 0)), None)
-    open_from = start_of(extent.newest.date(), by) if extent.newest else None
+    open_from = first_day(extent.newest.date(), by) if extent.newest else None
     periods = tuple(_from_to(starts[0], max(starts[-1], open_from or starts[-1]), by))
     theta = min(each.theta for days_of in sets.values() for each in days_of.values())
     share = float(theta) / float(WHOLE)
@@ -97,17 +99,10 @@ def within(counted: Retention, selection: Selection, *, empty: bool = False) -> 
     ]
 
 
-def start_of(day: date, by: By) -> date:
-    """The first day of the day's period; weeks are those of ISO 8601, from Monday on."""
-    if by == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if by == "month" else day
-
-
-def _from_to(first: date, last: date, by: By) -> list[date]:
+def _from_to(first: date, last: date, by: Every) -> list[date]:
     starts = [first]
     while starts[-1] < last:
-        starts.append(start_of(starts[-1] + timedelta(days={"day": 1, "week": 7, "month": 31}[by]), by))
+        starts.append(period_of(by, starts[-1], "UTC").last)
     return starts
 
 
@@ -128,18 +123,14 @@ def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Disti
     sets: dict[str, dict[date, Distinct]] = {}
     indices: dict[Any, Any] = pairs.groupby(["site", "day"]).indices
     for (site, day), members in indices.items():
-        sets.setdefault(site, {})[_day(day)] = Distinct(numbers[members])
+        sets.setdefault(site, {})[day.date()] = Distinct(numbers[members])
     return sets
 
 
-def _day(moment: datetime) -> date:
-    return moment.date()
-
-
-def _in_periods(days: Mapping[date, Distinct], by: By) -> dict[date, Distinct]:
+def _in_periods(days: Mapping[date, Distinct], by: Every) -> dict[date, Distinct]:
     parts: dict[date, list[Distinct]] = {}
     for day, visitors in days.items():
-        parts.setdefault(start_of(day, by), []).append(visitors)
+        parts.setdefault(first_day(day, by), []).append(visitors)
     return {
         start: Distinct(np.concatenate([v.given for v in sketches]), min(v.theta for v in sketches))
         for start, sketches in parts.items()

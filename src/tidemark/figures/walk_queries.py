@@ -9,8 +9,8 @@ from tidemark.figures.declared import Definition
 from tidemark.figures.definitions import text
 from tidemark.figures.dialects import DuckDB
 from tidemark.figures.paths import LEVELS, SHOWN
+from tidemark.figures.periods import Every
 from tidemark.figures.query import query
-from tidemark.figures.retention import By
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE, VIEW
 
@@ -115,7 +115,7 @@ def _walks(selection: Selection, definition: Definition, root: str) -> str:
     return "WITH " + ",\n".join(parts)
 
 
-def retention(selection: Selection, by: By, root: str) -> str:
+def retention(selection: Selection, by: Every, root: str) -> str:
     """One row per cohort and later period: `visitors` of the cohort that came in it. Periods are of UTC."""
     everything = Selection(selection.site, filters=selection.filters)
     where = (*conditions.of_lines(everything), PEOPLE)
