@@ -27,15 +27,11 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class RejectingRule:
+class RejectingRule(Expectation):
     """A condition `holds` on every parsed line. A line for which it is not true is rejected, unless `unless` is true:
-    then another rule rejects it, or there is nothing to check. `on` names its column. `expected`: accepted rows are
-    expected to fulfil it, too, if they have its columns."""
+    then another rule rejects it, or there is nothing to check. `expected`: accepted rows are expected to fulfil it,
+    too, if they have its columns."""
 
-    name: str
-    holds: Expression = field(compare=False)
-    on: str
-    about: str
     unless: Expression | None = field(default=None, compare=False)
     expected: bool = True
 
@@ -43,8 +39,3 @@ class RejectingRule:
     def accepts(self) -> Expression:
         """The complete condition under which a line is not rejected."""
         return self.holds if self.unless is None else self.holds | self.unless
-
-    @property
-    def expectation(self) -> Expectation:
-        """The same condition on accepted rows."""
-        return Expectation(self.name, self.holds, self.on, self.about)

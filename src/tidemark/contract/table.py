@@ -123,7 +123,7 @@ class Table:
     def expectations(self) -> tuple[Expectation, ...]:
         """Expectations for the table's rows: its rejecting rules whose columns it has, and `expects`."""
         names = set(self.column_names)
-        kept = [rule.expectation for rule in self.rejecting if rule.expected and rule.holds.columns <= names]
+        kept = [rule for rule in self.rejecting if rule.expected and rule.holds.columns <= names]
         return (*kept, *self.expects)
 
     @property

@@ -55,20 +55,17 @@ class Folders:
     """Makes the pages of walks their folders, each looked at once; `names` are the folders so far."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self._number: dict[str, int] = {}
+        self._folders = steps.Paths()
         self._codes = np.zeros(0, np.int32)
 
-    def __call__(self, all_walks: Walks) -> Walks:
-        new = [self._code(folder(path)) for path in all_walks.paths[len(self._codes) :]]
-        self._codes = np.append(self._codes, np.array(new, np.int32))
-        return replace(all_walks, path=self._codes[all_walks.path], paths=self.names)
+    @property
+    def names(self) -> list[str]:
+        return self._folders.names
 
-    def _code(self, name: str) -> int:
-        if name not in self._number:
-            self._number[name] = len(self.names)
-            self.names.append(name)
-        return self._number[name]
+    def __call__(self, all_walks: Walks) -> Walks:
+        new = [folder(path) for path in all_walks.paths[len(self._codes) :]]
+        self._codes = np.append(self._codes, self._folders.numbers(new))
+        return replace(all_walks, path=self._codes[all_walks.path], paths=self.names)
 
 
 def folder(path: str) -> str:
