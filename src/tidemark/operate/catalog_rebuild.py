@@ -149,7 +149,7 @@ class CatalogRebuild:
         before = self._rows(self.home.graph.accepted, self.home.lakehouse)
         if derivation.validates:
             days = self.home.settings.meaning.duplicate_days
-            surplus = redelivery.surplus(source, derivation.validation, before, None, days)
+            surplus = redelivery.surplus(source, self.validation, before, None, days)
         chosen = derivation.without_repeated(surplus)
         source = since_then(source, derivation.time, since)
         parts = time_ranges(source, derivation.time, CHUNK_ROWS)

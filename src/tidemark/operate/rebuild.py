@@ -211,7 +211,7 @@ class _Work:
         of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
         if any(table.name in names for table in of_lines.tables):
             lines, days = self._source(of_lines, at), self._home.settings.meaning.duplicate_days
-            surplus = redelivery.surplus(lines, of_lines.validation, self._accepted_before(at), since, days)
+            surplus = redelivery.surplus(lines, self._job.validation, self._accepted_before(at), since, days)
             state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
             if lines_kept := self._kept(of_lines.source):
                 self._keep_older(lines, at, lines_kept)
@@ -322,9 +322,8 @@ class _Work:
         commit = self._next()
         if all(self._staged.committed(table, _WRITER) >= commit.number for table in derivation.tables):
             return False
-        if derivation.validates:
-            derivation = derivation.without_repeated(state.surplus)
-        derivation.put(rows, self._staged, self._newest(state), commit)
+        chosen = derivation.without_repeated(state.surplus)
+        chosen.put(rows, self._staged, self._newest(state), commit)
         staging.number_all(self._staged, derivation.tables, commit)
         return True
 
