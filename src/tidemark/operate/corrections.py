@@ -12,7 +12,6 @@ import pyarrow as pa
 from tidemark.contract.expression import Expression
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
-from tidemark.engine.groups import Groups
 from tidemark.operate.rows import Rows
 
 Span = tuple[datetime | None, datetime | None]
@@ -94,23 +93,6 @@ def correction(store: Store, table: Table, flow: str, corrections: Corrections) 
     return pa.Table.from_pylist([row], table.arrow_schema)
 
 
-class _Spans:
-    """Per `site`: the number of `rows`, and their `first` and `newest` event time."""
-
-    needs = ("site", "event_time")
-
-    def partial(self, rows: pa.Table) -> pa.Table:
-        time, ones = rows["event_time"], pa.repeat(1, rows.num_rows)
-        return self.merge(pa.table({"site": rows["site"], "rows": ones, "first": time, "newest": time}))
-
-    def merge(self, partials: pa.Table) -> pa.Table:
-        site, rows = partials["site"], partials["rows"]
-        return pa.table(Groups.by([site]).aggregate({
-            "site": (site, "first"), "rows": (rows, "sum"),
-            "first": (partials["first"], "min"), "newest": (partials["newest"], "max"),
-        }))  # fmt: skip
-
-
 def spans(accepted: Rows) -> dict[str, dict[str, Any]]:
     """By site, the number of `rows` of accepted lines, and their `first` and `newest` event time."""
-    return {row["site"]: row for row in accepted.aggregated(_Spans()).to_pylist()}
+    return accepted.counted("site", {"first": ("event_time", "min"), "newest": ("event_time", "max")})

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tidemark.contract.table import Table
-from tidemark.engine.groups import Column, Groups, How
 from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
 
-_DAY_US = 86_400_000_000.0
+_DAY_SECONDS = 86_400
 _NO_SUMS = ("offset", "batch_id", "partition")
 
 
@@ -61,34 +57,12 @@ def lines(changed: Sequence[Changed]) -> Iterator[str]:
 Changed: TypeAlias = Difference | Revalued
 
 
-@dataclass(frozen=True)
-class _Days:
-    """The number of `rows` per `day` (since the epoch; NULL without a time), and sums of other columns."""
-
-    time: str
-    columns: tuple[str, ...]
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.time, *self.columns)
-
-    def partial(self, rows: pa.Table) -> pa.Table:
-        days = pc.floor(pc.divide(rows[self.time].cast(pa.int64()).cast(pa.float64(), safe=False), _DAY_US))
-        sums = {name: rows[name].cast(pa.int64()) for name in self.columns}
-        return self.merge(pa.table({"day": days, "rows": pa.repeat(1, rows.num_rows), **sums}))
-
-    def merge(self, partials: pa.Table) -> pa.Table:
-        day, sums = partials["day"], partials.drop_columns(["day"])
-        wanted: dict[str, tuple[Column, How]] = {name: (sums[name], "sum") for name in sums.column_names}
-        return pa.table(Groups.by([day]).aggregate({"day": (day, "first"), **wanted}))
-
-
 def _days(table: Table, rows: Rows) -> dict[str, dict[str, Any]]:
-    days = rows.aggregated(_Days(table.time, tuple(_measured(table)))).to_pylist()
-    return {_name(row["day"]): row for row in days}
+    days = rows.counted(table.time, {name: (name, "sum") for name in _measured(table)}, _DAY_SECONDS)
+    return {_name(day): sums for day, sums in days.items()}
 
 
-def _name(day: float | None) -> str:
+def _name(day: int | None) -> str:
     return "no time" if day is None else f"{date(1970, 1, 1) + timedelta(days=day)}"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,12 +22,17 @@ from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Local
 from tidemark.engine.distributed import distributed
+from tidemark.engine.groups import Groups, How
 from tidemark.engine.work import ALL, Work
 from tidemark.store.arrow_change import text_columns
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.files import spread
+
+# By name, a column and how its values are aggregated.
+Figures: TypeAlias = Mapping[str, tuple[str, How]]
+_KEY = "counted_by"
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,13 @@ class Rows:
     def is_empty(self) -> bool:
         return self.read().num_rows == 0 if self.few else self.frame().isEmpty()
 
-    def aggregated(self, aggregation: Mergeable) -> pa.Table:
+    def counted(self, by: str, figures: Figures, seconds: int = 0) -> dict[Any, dict[str, Any]]:
+        """The number of `rows` and other `figures` of them by the values of a column, or by the number of `seconds`
+        since the epoch."""
+        counted = self._aggregated(_Counted(by, figures, seconds))
+        return {row.pop(_KEY): row for row in counted.to_pylist()}
+
+    def _aggregated(self, aggregation: Mergeable) -> pa.Table:
         """The merged partial rows of all rows."""
         if self.few:
             return aggregation.partial(self.read().select(list(aggregation.needs)))
@@ -147,6 +159,33 @@ class Rows:
 
     def _none(self, columns: Sequence[str]) -> pa.Table:
         return self.slices[0].table.arrow_schema.empty_table().select(list(columns))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Rows of `Rows.counted`, with the value that they are counted by as _KEY."""
+
+    by: str
+    figures: Figures
+    seconds: int
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.by, *(name for name, _ in self.figures.values()))))
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        key = rows[self.by]
+        if self.seconds:
+            micros = key.cast(pa.int64()).cast(pa.float64(), safe=False)
+            key = pc.floor(pc.divide(micros, self.seconds * 1e6)).cast(pa.int64())
+        figures = {name: rows[of] for name, (of, _) in self.figures.items()}
+        return self.merge(pa.table({_KEY: key, "rows": pa.repeat(1, rows.num_rows), **figures}))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        hows: dict[str, How] = {_KEY: "first", "rows": "sum"}
+        hows |= {name: how for name, (_, how) in self.figures.items()}
+        groups = Groups.by([partials[_KEY]])
+        return pa.table(groups.aggregate({name: (partials[name], how) for name, how in hows.items()}))
 
 
 def _all(conditions: Sequence[Expression]) -> pc.Expression | None:
