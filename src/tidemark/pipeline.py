@@ -38,7 +38,6 @@ from tidemark.stream.following import followers_of
 from tidemark.stream.schema_check import require_visitor_key
 
 if TYPE_CHECKING:
-    from tidemark.operate.catalog_rebuild import CatalogRebuild
     from tidemark.operate.rebuild import Rebuild, Report
     from tidemark.stream.flow import Flow
 
@@ -110,17 +109,11 @@ class Pipeline(Home):
     def rebuild(
         self, report: Report = lambda tables, done, total: None, *, after_version: int = -1
     ) -> Rebuild:
-        """A rebuild of tables in directories or on object storage. Raises as `key`."""
+        """A rebuild of tables. Raises as `key`."""
         from tidemark.operate.rebuild import Rebuild
 
         masking = masked_requests(self._masking)
         return Rebuild(self, self.validation(again=True), masking, self.rules_version, after_version, report)
-
-    def rebuild_in_catalog(self, report: Report) -> CatalogRebuild:
-        """The same for the tables of a catalog."""
-        from tidemark.operate.catalog_rebuild import CatalogRebuild
-
-        return CatalogRebuild(self, self.validation(again=True), masked_requests(self._masking), report)
 
     # Rows of bronze from records of files.
     lines = staticmethod(access_log.lines)

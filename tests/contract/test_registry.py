@@ -62,8 +62,8 @@ def tidemark(
 
 
 _IN_SMALL_PARTS = """
-from tidemark.operate import rebuild
-rebuild.CHUNK_ROWS = 300
+from tidemark.operate import staging
+staging.CHUNK_ROWS = 300
 from tidemark.cli import main
 main()
 """

@@ -28,13 +28,13 @@ class UnsettledError(TableError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Versions of all tables between two batches.
+    """Versions of all tables between two batches; None where it is the newest one.
 
     `passed` is the version of the table between that the second flow has read. `offsets` has the end offset of these
     lines by topic and partition, `ends` that of the lines in the first flow's tables, which may be further.
     """
 
-    versions: Mapping[str, int]
+    versions: Mapping[str, int | None]
     passed: int
     offsets: Mapping[str, Mapping[str, int]]
     ends: Mapping[str, Mapping[str, int]]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import losses, notes, privacy_notes
+from tidemark.operate.catalog_rebuild import rebuild_in_catalog
 from tidemark.operate.catalog_upkeep import erase_old_versions_in_catalog
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
@@ -148,11 +149,11 @@ def _rebuild_catalog(
     names = schema_check.with_unfit(names, changed, pipeline.graph.rebuildable)
     home = pipeline.settings.home
     with lock.only_one(pipeline.settings), only_writer(pipeline.lakehouse, "a rebuild", home=home):
-        job = pipeline.rebuild_in_catalog(report)
+        job = pipeline.rebuild(report)
         remade = job.tables(names)
         # A batch that was interrupted is in some tables only.
         run_flows(pipeline, once=True, remade=[] if dry_run else remade)
-        result = job.run(names, dry_run=dry_run)
+        result = rebuild_in_catalog(job, names, dry_run=dry_run)
         if not dry_run:
             if job.masks and "silver.requests" in names:
                 _erase_unmasked(pipeline)  # if it is interrupted, the next rebuild repeats it
