@@ -59,25 +59,10 @@ class Door:
         require_login(access(home), address, platform=door.platform)
         return door
 
-    @cached_property
-    def database(self) -> Database:
-        return Database(self.home)
-
-    @cached_property
-    def people(self) -> People:
-        return People(self.database)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self.database)
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.database)
-
-    @cached_property
-    def shares(self) -> Shares:
-        return Shares(self.database)
+    def __post_init__(self) -> None:
+        self.database = Database(self.home)
+        self.people, self.sessions = People(self.database), Sessions(self.database)
+        self.keys, self.shares = Keys(self.database), Shares(self.database)
 
     @cached_property
     def audit(self) -> Audit:

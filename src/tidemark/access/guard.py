@@ -199,17 +199,8 @@ class _Visit:
 
     async def answer(self, response: Response) -> None:
         """Answers in place of the application."""
-        if self.scope["type"] == "http":
+        if self.scope["type"] == "http" or "websocket.http.response" in self.scope.get("extensions", {}):
             await response(self.scope, self.receive, self._protected)
-        elif "websocket.http.response" in self.scope.get("extensions", {}):
-            await self._send(
-                {
-                    "type": "websocket.http.response.start",
-                    "status": response.status_code,
-                    "headers": response.raw_headers,
-                }
-            )
-            await self._send({"type": "websocket.http.response.body", "body": response.body})
         else:
             await self._send({"type": "websocket.close", "code": _POLICY_VIOLATION})
 
