@@ -17,6 +17,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidemark.access.asking import Asking
+from tidemark.access.limits import Attempts
 from tidemark.figures.reader_warehouse import Connection, Execute, in_schema
 from tidemark.figures.scan import files_of
 
@@ -64,9 +65,8 @@ ABOUT = (
 )
 MOST_CHARACTERS = 300
 MOST_SHOWN = 200
-# In this time, the same refusal is recorded once, and so many of a person and an address, so that no client can fill
-# the disk.
-_AGAIN_SECONDS = 60.0
+# In a minute, the same refusal is recorded once, and so many of a person and an address, so that no client can fill the
+# disk.
 _MOST_REFUSALS = 100
 # Streamlit's page asks for a file twice per click: to see whether it is there, and to save it.
 _CLICK_SECONDS = 5.0
@@ -83,7 +83,9 @@ class Audit:
     insert: Callable[[Sequence[tuple[Any, ...]]], None] | None = None
     options: dict[str, str] | None = field(default=None, repr=False)
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
-    _recent: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
+    _refusals: Attempts = field(default_factory=partial(Attempts, most=1))
+    _refused: Attempts = field(default_factory=partial(Attempts, most=_MOST_REFUSALS))
+    _clicks: Attempts = field(default_factory=partial(Attempts, most=1, seconds=_CLICK_SECONDS))
     _lock: Lock = field(default_factory=Lock)
     _writing: Lock = field(default_factory=Lock)
     _thread: Thread | None = None
@@ -116,9 +118,10 @@ class Audit:
         if asking:
             who, role, address = asking.name, asking.right.role, asking.address
         event = (who, role, address, what, _short(object), outcome)
-        if outcome == "refused" and not limited and not self._is_new(event):
+        refusal = outcome == "refused" and not limited
+        if refusal and (self._refusals.begin(event) or self._refused.begin((who, address))):
             return
-        if clicked and not self._is_first((*event, clicked)):
+        if clicked and self._clicks.begin((*event, clicked)):
             return
         log.info("%s: %s %s (%s)", _short(who), what, _short(object), outcome)
         try:
@@ -177,26 +180,6 @@ class Audit:
         while True:
             time.sleep(_INTERVAL_SECONDS)
             self.write()
-
-    def _is_new(self, event: tuple[Any, ...]) -> bool:
-        who, _, address, *_ = event
-        with self._lock:
-            return self._counted(event) == 1 and self._counted((who, address)) <= _MOST_REFUSALS
-
-    def _is_first(self, event: tuple[Any, ...]) -> bool:
-        with self._lock:
-            return self._counted(event, _CLICK_SECONDS) == 1
-
-    def _counted(self, what: tuple[Any, ...], seconds: float = _AGAIN_SECONDS) -> int:
-        """How often this was counted within the time, with this one."""
-        if len(self._recent) >= _MOST_WAITING:
-            self._recent.clear()
-        now = time.monotonic()
-        since, number = self._recent.get(what, (now, 0))
-        if now - since >= seconds:
-            since, number = now, 0
-        self._recent[what] = (since, number + 1)
-        return number + 1
 
 
 @cache

@@ -13,11 +13,14 @@ _MOST_KEYS = 10_000
 
 
 class Attempts:
-    """Counts attempts of names, addresses or keys: after `most` within SECONDS, each has to wait."""
+    """Counts attempts of names, addresses or keys: after `most` within `seconds`, each has to wait."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, most: int = MOST, seconds: float = SECONDS
+    ) -> None:
         self._clock = clock
         self._most = most
+        self._seconds = seconds
         self._times: dict[Hashable, deque[float]] = {}
         self._lock = Lock()
 
@@ -47,6 +50,6 @@ class Attempts:
 
     def _wait(self, key: Hashable, now: float) -> float:
         times = self._times.get(key)
-        while times and times[0] <= now - SECONDS:
+        while times and times[0] <= now - self._seconds:
             times.popleft()
-        return times[0] + SECONDS - now if times and len(times) >= self._most else 0.0
+        return times[0] + self._seconds - now if times and len(times) >= self._most else 0.0
