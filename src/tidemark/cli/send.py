@@ -52,7 +52,7 @@ def send_command(
         out.write_text(html, encoding="utf-8")
         click.echo(f"{mail.title}: written to {out}")
         return
-    targets = targets_of(mailing, settings, os.environ)
+    targets = targets_of(mailing.to, settings, os.environ)
     if not targets:
         raise SettingError(f"report {name} has no target", "Set `to` of the report, or alert_to.")
     taken = {label: sending.send(target, mail) for label, target in targets.items()}

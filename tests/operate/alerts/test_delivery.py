@@ -212,14 +212,14 @@ def test_the_end_is_delivered_and_a_message_about_a_removed_rule_is_given_up(
 
 def test_targets_come_from_the_rule_its_environment_or_the_setting(home: Settings) -> None:
     shared = home.changed(alert_to="json://a slack://b/c")
-    assert {name: target.url for name, target in targets_of(RULE, shared, {}).items()} == {
+    assert {name: target.url for name, target in targets_of(RULE.to, shared, {}).items()} == {
         "target 1 (json)": "json://a", "target 2 (slack)": "slack://b/c",
     }  # fmt: skip
     own = replace(RULE, to=("$OPS", "mailto://x"))
-    assert list(targets_of(own, shared, {"OPS": "json://a json://b"})) == [
+    assert list(targets_of(own.to, shared, {"OPS": "json://a json://b"})) == [
         "target 1 (json)", "target 2 (json)", "target 3 (mailto)",
     ]  # fmt: skip
-    assert targets_of(own, shared, {})["target 1 (unknown)"].url == "$OPS"
+    assert targets_of(own.to, shared, {})["target 1 (unknown)"].url == "$OPS"
 
 
 def test_the_command_tries_the_targets_and_lists_what_fired(home: Settings, endpoint: Endpoint) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from tidemark.contract.quality_tables import ALERTS
 from tidemark.contract.store import Commit, Store
@@ -105,7 +105,7 @@ class Delivery:
             attempts = self._attempts[key] = _Attempts(alert.state)
         if time.monotonic() < attempts.due:
             return alert.failure or ""
-        targets = targets_of(rule, self._settings, os.environ)
+        targets = targets_of(rule.to, self._settings, os.environ)
         failed = [
             name
             for name, target in targets.items()
@@ -143,16 +143,10 @@ class Delivery:
             self._store.upsert(ALERTS, Change(rows_of([changed])), commit)
 
 
-class HasTargets(Protocol):
-    """An alert rule or a report of the settings."""
-
-    @property
-    def to(self) -> tuple[str, ...]: ...
-
-
-def targets_of(of: HasTargets, settings: Settings, environment: Mapping[str, str]) -> dict[str, Target]:
-    """The targets of a rule or a report, by names that are no secrets. Raises PlatformError without the library."""
-    given = of.to or tuple(settings.watching.alert_to.split())
+def targets_of(to: Sequence[str], settings: Settings, environment: Mapping[str, str]) -> dict[str, Target]:
+    """The targets of `to` of a rule or a report, else those of the settings, by names that are no secrets.
+    Raises PlatformError without the library."""
+    given = to or settings.watching.alert_to.split()
     urls: list[str] = []
     for each in given:
         # Without the variable, its name is no URL, and the delivery fails.

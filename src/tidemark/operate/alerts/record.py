@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 
@@ -77,22 +78,19 @@ def changed_alerts(
     for window, end in current.items():
         old = starting.get(window)
         value, bound = series.seen.get(window, (old.value, old.bound) if old else (0.0, 0.0))
-        new = Alert(
-            rule=name,
-            site=site,
-            window_start=time_of(window, rule.seconds),
-            window_end=time_of(window + 1, rule.seconds),
-            state=FIRING if end is None else ENDED,
-            ended_at=None if end is None else time_of(end + 1, rule.seconds),
-            metric=rule.metric,
-            value=value,
-            bound=bound,
-            definition=rule.definition,
-            about=str(rule),
-            late=window < series.known,
-            fired_at=now,
-        )
+        facts: dict[str, Any] = {
+            "state": FIRING if end is None else ENDED,
+            "ended_at": None if end is None else time_of(end + 1, rule.seconds),
+            "metric": rule.metric,
+            "value": value,
+            "bound": bound,
+            "definition": rule.definition,
+            "about": str(rule),
+        }
         if old is None or not old.stands:
+            start, stop = time_of(window, rule.seconds), time_of(window + 1, rule.seconds)
+            late = window < series.known
+            new = Alert(name, site, start, stop, late=late, fired_at=now, **facts)
             # An alert that a late line moves is not delivered again, unless its end may have been delivered.
             moved = next((each for each in gone if each.delivered and _overlap(each, new)), old)
             if moved is not None:
@@ -106,17 +104,7 @@ def changed_alerts(
             unsure = moved is not None and moved.due
             new = replace(new, due=(unsure or new.state != new.delivered) and _recent(new.window_end, now))
         else:
-            new = replace(
-                new,
-                late=old.late,
-                fired_at=old.fired_at,
-                due=old.due,
-                delivered=old.delivered,
-                delivered_at=old.delivered_at,
-                delivered_to=old.delivered_to,
-                failure=old.failure,
-                updated_at=old.updated_at,
-            )
+            new = replace(old, **facts)
             delivered = new.due or new.delivered is not None
             if new.state != old.state:
                 due = (old.due or new.state != new.delivered) and _recent(new.ended_at or new.window_end, now)

@@ -59,7 +59,7 @@ def tried(settings: Settings, rule: str | None) -> dict[str, bool]:
         raise SettingError(f"there is no alert rule {rule or 'yet'}", f"Rules of tidemark.toml: {known}.")
     targets: dict[Target, dict[str, list[str]]] = {}
     for name, each in rules.items():
-        for label, target in targets_of(each, settings, os.environ).items():
+        for label, target in targets_of(each.to, settings, os.environ).items():
             targets.setdefault(target, {}).setdefault(label, []).append(name)
     if not targets:
         raise SettingError("no alert rule has a target", "Set `to` of the rule, or alert_to.")

@@ -136,7 +136,7 @@ class Mails:
             replace(attempt.row, attempts=attempt.row.attempts + 1, failure=None),
         )
         failed: list[str] = []
-        for label, target in targets_of(mailing, self._settings, os.environ).items():
+        for label, target in targets_of(mailing.to, self._settings, os.environ).items():
             if label not in reached:
                 (reached if send(target, mail) else failed).append(label)
         crash_point("reports:sent")
