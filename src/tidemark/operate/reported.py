@@ -6,16 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.contract.quality_tables import REPORTED
 from tidemark.contract.store import Store
 from tidemark.contract.store import Where as Conditions
 from tidemark.contract.table import Table
-from tidemark.engine.groups import Groups, whole
 from tidemark.figures.query import Where
 from tidemark.figures.reported import METRICS, current
 from tidemark.figures.rows import Direct
@@ -133,11 +131,9 @@ class Reports:
         for name, time in _SOURCES.items():
             where: Conditions = [[("updated_at", ">", since), (time, "<", before)]]
             rows = self._store.read(self._tables[name], where, ["site", time, "updated_at"])
-            counts |= _count(rows["site"], rows[time])
+            counts |= _count(rows, time)
             if name == _TRAFFIC:
-                micros = [whole(rows[each].cast(pa.int64())).to_numpy() for each in ("updated_at", time)]
-                old = pa.array(micros[0] - micros[1] > _DAY // timedelta(microseconds=1))
-                late = _count(rows["site"].filter(old), rows[time].filter(old))
+                late = _count(rows.filter(pc.field("updated_at") - pc.field(time) > pa.scalar(_DAY)), time)
         if swapped:  # all rows are new then
             return set(last), set()
         return (set(counts) | self._waiting) & set(last), {
@@ -203,17 +199,8 @@ def _days(span: Span) -> list[datetime]:
     return [_EPOCH + number * _DAY for number in range(first, end)]
 
 
-def _by_day(sites: Any, times: Any) -> tuple[Groups, list[SiteDay]]:
-    """Groups of rows by site and day, and the groups' keys."""
-    days = whole(times.cast(pa.int64())).to_numpy() // (86_400 * 1_000_000)
-    groups = Groups.by([sites, pa.array(days)])
-    names = whole(sites).take(pa.array(groups.first)).to_pylist()
-    return groups, [
-        (name, _EPOCH + int(day) * _DAY) for name, day in zip(names, days[groups.first], strict=True)
-    ]
-
-
-def _count(sites: Any, times: Any) -> dict[SiteDay, int]:
+def _count(rows: pa.Table, time: str) -> dict[SiteDay, int]:
     """The number of rows by site and day."""
-    groups, keys = _by_day(sites, times)
-    return dict(zip(keys, np.bincount(groups.of, minlength=len(groups)).tolist(), strict=True))
+    days = pa.table({"site": rows["site"], "day": pc.floor_temporal(rows[time], unit="day")})
+    counted = days.group_by(["site", "day"]).aggregate([([], "count_all")])
+    return {(row["site"], row["day"]): row["count_all"] for row in counted.to_pylist()}
