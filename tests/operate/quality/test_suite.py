@@ -10,8 +10,7 @@ import pytest
 
 from tests.operate.quality.rows import BAD, NOON, good, rows
 from tidemark.contract.table import Table
-from tidemark.operate.quality.facts import KEY_RULE, Facts
-from tidemark.operate.quality.moment import Moment
+from tidemark.operate.quality.facts import KEY_RULE, Facts, Moment
 from tidemark.pipeline import TABLES
 from tidemark.settings.sections import UpkeepSettings
 from tidemark.store.deltars import DeltaRsStore

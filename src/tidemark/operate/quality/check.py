@@ -14,8 +14,7 @@ from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import TableError
 from tidemark.home import Home
-from tidemark.operate.quality.facts import Facts, New, row_measures
-from tidemark.operate.quality.moment import Moment
+from tidemark.operate.quality.facts import Facts, Moment, New, row_measures
 from tidemark.operate.retention import limited
 
 if TYPE_CHECKING:

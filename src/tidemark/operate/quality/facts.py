@@ -14,7 +14,6 @@ from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.home import Home
-from tidemark.operate.quality.moment import Moment
 from tidemark.operate.quality.proxies import proxied
 from tidemark.stream import lock
 
@@ -24,6 +23,16 @@ _LEAST_DAYS = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Batches of jobs on the same home are no lines of these tables.
 _OWN = column("flow").matches("[^.]*")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment between two micro-batches at which a quality run reads all tables, so that their counts agree: its time,
+    the seconds of a clock that is never set, which all processes share, and the tables' versions."""
+
+    time: datetime
+    seconds: float
+    versions: Mapping[str, int]
 
 
 @dataclass(frozen=True)
