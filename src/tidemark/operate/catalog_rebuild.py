@@ -19,9 +19,8 @@ from tidemark.contract.table import Table
 from tidemark.home import Home
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.difference import Changed
-from tidemark.operate.ranges import iso
 from tidemark.operate.rebuild import Rebuild
-from tidemark.operate.retention import limited, record_kept
+from tidemark.operate.retention import iso, limited, record_kept
 from tidemark.operate.snapshot import Snapshot
 from tidemark.operate.staging import WRITER, Staging
 from tidemark.store.catalog import SparkStore

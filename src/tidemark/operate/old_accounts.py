@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tidemark.contract.quality_tables import ACCOUNTS
-from tidemark.operate.ranges import iso
+from tidemark.operate.retention import iso
 
 DAYS = 30
 _COUNTS = ("received", "accepted", "rejected", "duplicate", "late")

@@ -1,4 +1,4 @@
-"""Time ranges for work in parts, and rounding to windows."""
+"""Time ranges for work in parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,3 @@ def _moment(minute: int) -> datetime:
 def since_then(rows: Rows, time: str, since: datetime | None) -> Rows:
     """The rows from `since` on; all without it."""
     return rows if since is None else rows.where(column(time) >= since)
-
-
-def iso(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"

@@ -71,7 +71,7 @@ def expiry(home: Home, table: Table, now: datetime) -> str:
     """SQL condition for the rows of a table whose time is over, by the settings `[retention]` and `retention_days`;
     empty if there are none."""
     days = _days(home, table)
-    conditions = [older(table, _literal(now - timedelta(days=days)))] if days else []
+    conditions = [older(table, now - timedelta(days=days))] if days else []
     oldest = oldest_kept(home, table, now)
     if oldest is not None:
         conditions.append(_before(table, oldest))
@@ -165,6 +165,11 @@ def expired_files(home: Home) -> list[str]:
     return expired
 
 
+def iso(moment: datetime) -> str:
+    """A moment as SQL has it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
 def ceil(moment: datetime, seconds: int) -> datetime:
     """The start of the first whole window from a moment on."""
     return floor(moment + timedelta(seconds=seconds, microseconds=-1), seconds)
@@ -177,17 +182,13 @@ def floor(moment: datetime, seconds: int) -> datetime:
 
 def _before(table: Table, oldest: datetime) -> str:
     """SQL condition for rows whose event time, or else time of arrival, is before `oldest`."""
-    return f"coalesce({', '.join(_times(table))}) < {_literal(oldest)}"
+    return f"coalesce({', '.join(_times(table))}) < '{iso(oldest)}'"
 
 
 def _times(table: Table) -> list[str]:
     """The columns by which rows expire, the preferred one first."""
     times = dict.fromkeys((_EVENT_TIME, table.time, table.clock))
     return [name for name in times if name in table.column_names]
-
-
-def _literal(moment: datetime) -> str:
-    return f"'{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z'"
 
 
 def delete_expired(target: DeltaTable, condition: str) -> int:
@@ -198,8 +199,9 @@ def delete_expired(target: DeltaTable, condition: str) -> int:
     return int(gone.get("num_deleted_rows") or 0)
 
 
-def older(table: Table, oldest: str) -> str:
-    """SQL condition for rows before `oldest`: by the table's time, or by the time of writing if it has none."""
+def older(table: Table, before: datetime) -> str:
+    """SQL condition for rows before a time: by the table's time, or by the time of writing if it has none."""
+    oldest = f"'{iso(before)}'"
     if table.time == table.clock:
         return f"{table.time} < {oldest}"
     return f"{table.time} < {oldest} OR {table.time} IS NULL AND {table.clock} < {oldest}"

@@ -23,8 +23,8 @@ from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
 from tidemark.operate.journal import staged_parts
-from tidemark.operate.ranges import iso, since_then, time_ranges
-from tidemark.operate.retention import ceil, complete_from, expiry, unexpired
+from tidemark.operate.ranges import since_then, time_ranges
+from tidemark.operate.retention import ceil, complete_from, expiry, iso, unexpired
 from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot
