@@ -8,6 +8,7 @@ import pytest
 
 from tidemark.errors import InputError, SettingError
 from tidemark.objects.faults import MissingError, PassingError, error_of, explained
+from tidemark.objects.listing import listed
 from tidemark.objects.store import is_url, open_store, public
 
 SECRET = "wJalrXUtnFEMI5ecre7"
@@ -104,3 +105,14 @@ def test_a_directory_is_a_store(tmp_path: Path) -> None:
 def test_errors_of_the_caller_stay_as_they_are() -> None:
     with pytest.raises(InputError, match="mine"), explained(open_store("s3://logs"), "read"):
         raise InputError("mine")
+
+
+def test_a_directory_that_cannot_be_listed_is_named_with_its_cause(tmp_path: Path) -> None:
+    location = open_store(f"file://{tmp_path}/")
+    (tmp_path / "loop").symlink_to(".")
+    with pytest.raises(InputError, match=r"cannot be listed: .*loop found: .*\. Check path and rights\."):
+        list(listed(location))
+    (tmp_path / "loop").unlink()
+    (tmp_path / "\udcff.log").touch()  # a byte that is no UTF-8
+    with pytest.raises(InputError, match="no UTF-8"):
+        list(listed(location))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from tidemark.errors import InputError
+from tidemark.errors import InputError, first_line
 from tidemark.objects.store import Location
 
 Doing = Literal["listed", "read", "written"]
@@ -140,9 +140,12 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
         )
     if "empty path segment" in text or type(error).__name__ == "InvalidPathError":
         return InputError(
-            f"{url} has keys with `//` or `..` between slashes, which cannot be read",
+            f"{url} has keys with `//` or `..` between slashes, or that are no UTF-8, which cannot be read",
             "Name a prefix without them, or copy these objects to other keys.",
         )
+    if scheme == "file":
+        cause = first_line(error).removeprefix("Generic LocalFileSystem error: ")
+        return SilentError(f"{url} cannot be {doing}: {cause}", "Check path and rights.")
     remedy = AGAIN if doing != "written" else "Start again later."
     if not status:
         return SilentError(f"{url} cannot be {doing}: the store does not answer, or not to the end", remedy)
