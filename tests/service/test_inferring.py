@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.parse.infer_cases import CASES, requests
+from tidemark.errors import SettingError
 from tidemark.local.records import write_record
 from tidemark.parse.infer import Inferred
 from tidemark.service.inferring import Sampled, await_taken_over, declaration, sampled, save, with_format
@@ -67,6 +68,16 @@ def test_what_stands_in_the_file_stays_and_the_table_says_what_it_is(tmp_path: P
         in text
     )
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("form", ["formats = {{ a = {{ {} }} }}", "formats.a.{}"])
+def test_formats_that_are_no_tables_are_left_as_they_are(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "tidemark.toml"
+    text = form.format("nginx = '$remote_addr [$time_local] $status'") + "\ntopic = 'log'\n"
+    file.write_text(text)
+    with pytest.raises(SettingError, match=r"not written as tables. Write \[formats.NAME\]"):
+        saved(load({"home": tmp_path}), "b.log", NOW["time first"])
+    assert file.read_text() == text
 
 
 def test_a_name_of_a_file_that_is_no_text_is_escaped(tmp_path: Path) -> None:

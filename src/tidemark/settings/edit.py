@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
+from tidemark.figures.toml_tables import parsed
 
 
 def with_table(
     text: str, kind: str, name: str, values: Mapping[str, Any] | None, comments: Sequence[str] = ()
 ) -> str:
     """The text of a settings file with these values as the table `[kind.name]`; without values, without the table. The
-    comments stand below the name of a new table. Raises SettingError for a text that is no TOML."""
+    comments stand below the name of a new table. Raises SettingError for a text that is no TOML, or that writes these
+    tables inline or by dotted keys."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -26,6 +28,11 @@ def with_table(
     if kind not in document:
         document[kind] = tomlkit.table(is_super_table=True)
     tables: Any = document[kind]
+    other_form = SettingError(
+        f"{kind} of the settings file is not written as tables", f"Write [{kind}.NAME], then its settings."
+    )
+    if not isinstance(tables, MutableMapping) or isinstance(tables, tomlkit.items.InlineTable):
+        raise other_form
     if values is None:
         tables.pop(name, None)
     elif name in tables:
@@ -39,7 +46,14 @@ def with_table(
         tables[name] = table
     if not tables:
         document.pop(kind)
-    return tomlkit.dumps(document)
+    result = tomlkit.dumps(document)
+    if _others(result, kind) != _others(text, kind):
+        raise other_form  # A table within dotted keys takes what follows them.
+    return result
+
+
+def _others(text: str, kind: str) -> dict[str, Any]:
+    return {name: value for name, value in parsed(text, "the settings").items() if name != kind}
 
 
 def with_value(text: str, table: str, key: str, value: str) -> str:
