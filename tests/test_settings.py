@@ -10,7 +10,7 @@ from tidemark.errors import SettingError
 from tidemark.figures.declared import duration
 from tidemark.figures.selection import SelectionError
 from tidemark.local.jars import cache_directory
-from tidemark.settings import DECLARED, Settings, load
+from tidemark.settings import DECLARED, Settings, edit, load
 from tidemark.settings.sections import options_of
 
 
@@ -171,3 +171,12 @@ def test_an_age_is_at_most_a_hundred_years() -> None:
     assert duration("36525d").days == 36_525
     with pytest.raises(SelectionError, match=r"'36526d' is too long\. Write at most 36525d"):
         duration("36526d")
+
+
+def test_a_linked_file_is_written_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "repository").mkdir()
+    file, link = tmp_path / "repository" / "ours.toml", tmp_path / "tidemark.toml"
+    file.write_text("topic = 'a'\n")
+    link.symlink_to("repository/ours.toml")
+    edit.replace(link, "topic = 'b'\n")
+    assert link.is_symlink() and file.read_text() == "topic = 'b'\n"

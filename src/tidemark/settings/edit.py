@@ -84,7 +84,9 @@ def _plain(value: Any) -> Any:
 
 
 def replace(path: Path, text: str) -> None:
-    """Writes the file in one step, so no reader sees a part of it. A new one is its owner's alone. Raises OSError."""
+    """Writes the file in one step, so no reader sees a part of it; of a symbolic link, the file that it names. A new
+    one is its owner's alone. Raises OSError."""
+    path = Path(os.path.realpath(path))
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
