@@ -330,10 +330,12 @@ def test_a_broken_file_holds_up_none_of_the_others(
     broken = tmp_path / "access.log.1.gz"
     broken.write_bytes(damaged(gzip.compress(b"".join(line + b"\n" for line in numbered(1000))), 500))
     log = write(tmp_path / "access.log.2", numbered(10))
+    copy = tmp_path / "access.log.3.gz"
+    copy.write_bytes(broken.read_bytes())
     report, messages = Report(), []
-    with pytest.raises(InputError, match=r"access\.log\.1\.gz is damaged"):
+    with pytest.raises(InputError, match=r"access\.log\.3\.gz is damaged"):
         import_files(
-            [str(broken), str(log), str(broken)], dataclasses.replace(options, say=messages.append), report
+            [str(broken), str(log), str(copy)], dataclasses.replace(options, say=messages.append), report
         )
     assert (report.files, report.added) == (3, 10)
     assert len(messages) == 1 and "access.log.1.gz is damaged" in messages[0]

@@ -121,7 +121,9 @@ def read_again(path: str, before: Entry | None, after: Entry) -> list[Block]:
         while left > 0 and (data := reader.read(min(left, READ_BYTES))):
             left -= len(data)
             blocks += comments.without(splitter.feed(data), data)
-        if not after.chunk:
+        if splitter.ends_in_nuls:  # These were left out because something followed them.
+            blocks += comments.without(splitter.feed("x".encode(text.encoding)), b"")
+        elif not after.chunk:
             blocks += comments.without(splitter.finish(), b"")
     if (splitter.offset, digest(splitter.tail)) != (after.offset, after.tail_sha256):
         raise InputError(f"{path} has changed while it was read", "Start again.")

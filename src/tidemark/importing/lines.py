@@ -73,6 +73,11 @@ class LineSplitter:
         return len(self._carry) + self._last_nuls
 
     @property
+    def ends_in_nuls(self) -> bool:
+        """Whether NUL bytes at the end of the stream so far wait for what follows."""
+        return self._last_nuls > 0
+
+    @property
     def unfinished(self) -> bool:
         """Whether bytes of an unfinished last line wait."""
         return bool(self._carry) and not self.unended
@@ -249,6 +254,7 @@ class LineSplitter:
 
     def _leave_out(self, nuls: int, block: Block) -> None:
         self.nuls += nuls
+        block.converted = True
         while nuls:
             some = min(nuls, MAX_LINE_BYTES)
             self._consume(bytes(some), some, block)
