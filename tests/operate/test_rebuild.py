@@ -39,12 +39,11 @@ from tidemark.errors import HomeBusyError, TableError
 from tidemark.home import ACTIVITY
 from tidemark.local.locks import locked
 from tidemark.local.process import wait_until
-from tidemark.operate import revalued, status
-from tidemark.operate.difference import Changed, Difference
+from tidemark.operate import difference, status
+from tidemark.operate.difference import Changed, Difference, Revalued
 from tidemark.operate.difference import lines as lines_of
 from tidemark.operate.mails.record import recorded
 from tidemark.operate.mails.watch import Mails
-from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
 from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.service.rebuild import rebuild_table
@@ -170,7 +169,7 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
     (channel,) = (each for each in result if isinstance(each, Revalued) and each.what == "channel")
     assert channel == Revalued("silver.requests", "channel", sum(own), len(before)) and sum(own) > 100
     assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(result))
-    monkeypatch.setattr(revalued, "_in_process", revalued._in_executors)
+    monkeypatch.setattr(difference, "_in_process", difference._in_executors)
     assert rebuild(spark, settings, "silver.requests", dry_run=True) == result
 
 

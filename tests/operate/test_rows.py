@@ -15,7 +15,6 @@ from tests.recovery.killing import traffic
 from tidemark.contract.expression import column
 from tidemark.operate.corrections import spans
 from tidemark.operate.difference import differences
-from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot
 from tidemark.settings import Settings
@@ -56,9 +55,9 @@ def test_conditions_have_one_meaning(accepted: Rows) -> None:
 
 def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     half = accepted.where(column("status") < 300)
-    ranges = [part.sql for part in time_ranges(accepted, "event_time", 200)]
+    ranges = [part.sql for part in accepted.ranges("event_time", 200)]
     assert len(ranges) > 1
-    assert sum(accepted.where(part).read().num_rows for part in time_ranges(accepted, "event_time", 200)) == (
+    assert sum(accepted.where(part).read().num_rows for part in accepted.ranges("event_time", 200)) == (
         accepted.read().num_rows
     )
     result = spans(accepted), list(differences(requests.TABLE, half, accepted))
@@ -68,10 +67,10 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
     monkeypatch.setattr(few, "FEW_ROWS", -1)
     everywhere = Rows(accepted.spark, accepted.slices)
     assert not everywhere.few
-    assert [part.sql for part in time_ranges(everywhere, "event_time", 200)] == ranges
+    assert [part.sql for part in everywhere.ranges("event_time", 200)] == ranges
     again = Rows(half.spark, half.slices)
     assert (spans(everywhere), list(differences(requests.TABLE, again, everywhere))) == result
-    assert spans(none) == {} and time_ranges(Rows(none.spark, none.slices), "event_time", 200) == []
+    assert spans(none) == {} and Rows(none.spark, none.slices).ranges("event_time", 200) == []
 
 
 def test_a_table_of_many_rows_is_for_executors(

@@ -14,8 +14,7 @@ from tests.operate.quality.rows import good, rows
 from tidemark.contract.quality_tables import SITES
 from tidemark.home import Home
 from tidemark.operate import backfill, notes, site_settings, status
-from tidemark.operate.difference import Changed
-from tidemark.operate.revalued import Revalued
+from tidemark.operate.difference import Changed, Revalued
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store.deltars import DeltaRsStore

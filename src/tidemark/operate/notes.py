@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,13 +15,10 @@ from tidemark.contract.table import Change, Table
 from tidemark.errors import SettingError
 from tidemark.figures.earlier_notes import with_columns
 from tidemark.figures.notes import MOST_CHARACTERS, About, State
+from tidemark.operate.difference import Changed, Revalued
 from tidemark.operate.note import GAP, IMPORT, REBUILD, RULES, SETTINGS, Note, changes, rendered
-from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
 from tidemark.stream.lock import appending
-
-if TYPE_CHECKING:
-    from tidemark.operate.difference import Changed
 
 # A pipeline that stood still for less leaves no note.
 LEAST_GAP = timedelta(minutes=5)

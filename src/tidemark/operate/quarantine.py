@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.engine.arrays import Vectorized
 from tidemark.home import Home
+from tidemark.operate.redelivery import TWICE
 
 # Of a larger quarantine only the newest lines are examined, which takes some seconds.
 NEWEST_LINES = 100_000
 _BATCH_LINES = 10_000
-# A rebuild accepted another delivery of these lines.
-_TWICE = "delivered_twice"
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def readable(home: Home, validation: Vectorized, before: datetime) -> Readable:
         return Readable(0, 0, True)
     columns = ["site", "value", "kafka_timestamp", "reasons"]
     lines = home.store.read(rejected, [[("rejected_at", ">=", since), ("rejected_at", "<", before)]], columns)
-    once = pc.invert(pc.is_in(pc.list_element(lines["reasons"], 0), pa.array([_TWICE])))
+    once = pc.invert(pc.is_in(pc.list_element(lines["reasons"], 0), pa.array([TWICE])))
     lines = lines.filter(once).slice(0, NEWEST_LINES).drop_columns("reasons")
     for name in set(validation.inputs) - set(lines.column_names):
         lines = lines.append_column(name, pa.nulls(lines.num_rows, pa.string()))

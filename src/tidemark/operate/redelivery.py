@@ -20,8 +20,8 @@ from tidemark.engine.groups import has_key_of
 from tidemark.operate.rows import Rows
 from tidemark.stream.deliveries import KEY, Ids, with_digest
 
-# The reason in silver.rejected of a line that breaks no rule.
-REASON = "delivered_twice"
+# The reason in silver.rejected of a line that breaks no rule: a rebuild accepted another delivery of it.
+TWICE = "delivered_twice"
 _BY_KEY = list(KEY)
 
 
@@ -71,7 +71,7 @@ def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays
     arrays = make(lines)
     own = pa.table({name: lines[name] for name in KEY})
     again = has_key_of(own, keys, _BY_KEY) & flags_of(arrays["accepted"])
-    reasons = [[REASON] if repeated else None for repeated in again]
+    reasons = [[TWICE] if repeated else None for repeated in again]
     return {
         **arrays,
         "accepted": pa.array(flags_of(arrays["accepted"]) & ~again),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, reduce
 from itertools import chain
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.contract.aggregation import Mergeable
-from tidemark.contract.expression import Expression
+from tidemark.contract.expression import Expression, column
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.engine import executors
@@ -93,6 +94,25 @@ class Rows:
 
     def where(self, condition: Expression) -> Rows:
         return replace(self, slices=tuple(replace(s, where=(*s.where, condition)) for s in self.slices))
+
+    def since(self, time: str, start: datetime | None) -> Rows:
+        """The rows with a `time` from `start` on; all without it."""
+        return self if start is None else self.where(column(time) >= start)
+
+    def ranges(self, time: str, rows_wanted: int) -> list[Expression]:
+        """Ranges of the column `time` with about `rows_wanted` rows each, at least one minute."""
+        counts = sorted((minute, each["rows"]) for minute, each in self.counted(time, {}, 60).items())
+        conditions: list[Expression] = []
+        first, rows = None, 0
+        for number, (minute, added) in enumerate(counts, start=1):
+            first = minute if first is None else first
+            rows += added
+            if rows >= rows_wanted or number == len(counts):
+                # A range of the column itself, so that whole files are skipped.
+                start, end = (datetime.fromtimestamp(60 * each, UTC) for each in (first, minute + 1))
+                conditions.append((column(time) >= start) & (column(time) < end))
+                first, rows = None, 0
+        return conditions
 
     def __add__(self, other: Rows) -> Rows:
         return replace(self, slices=(*self.slices, *other.slices))

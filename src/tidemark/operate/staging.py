@@ -21,11 +21,9 @@ from tidemark.home import Home
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation, together
-from tidemark.operate.difference import Changed, differences
+from tidemark.operate.difference import Changed, differences, revalued
 from tidemark.operate.journal import staged_parts
-from tidemark.operate.ranges import since_then, time_ranges
 from tidemark.operate.retention import ceil, complete_from, expiry, iso, unexpired
-from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot
 from tidemark.store.lakehouse import Lakehouse
@@ -153,13 +151,12 @@ class Staging:
             if derivation.validates:
                 for table in derivation.tables:
                     rows = self._live(table, now.versions[table.name]).where(state.first_lack)
-                    rows = since_then(rows, table.clock, since)
-                    self._append(table, rows, self._next())
+                    self._append(table, rows.since(table.clock, since), self._next())
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
                 lack = state.second_lack if derivation.second else state.first_lack
                 tail = self._live(derivation.source, version).where(lack)
-                self._put(state, derivation, since_then(tail, derivation.time, since))
+                self._put(state, derivation, tail.since(derivation.time, since))
         if state.corrections:
             self._replace(SITES, state.corrections.sites(self._store.read(SITES), SITES))
             if state.corrections.changes:
@@ -187,7 +184,7 @@ class Staging:
         time = column("event_time")
         near = lines.where(time.is_null() | (time < kept + 2 * _ZONES))
         keys = near.read().select(list(KEY)) if near.few else near.frame().select(*KEY).toArrow()
-        older = since_then(self._accepted_before(at), table.clock, self._since).where(time < kept + _ZONES)
+        older = self._accepted_before(at).since(table.clock, self._since).where(time < kept + _ZONES)
         self._append(table, older, commit, self._job.masking if self._job.masks else None, keys)
         self._number_all(self._job.of_lines.tables, commit)
 
@@ -246,9 +243,9 @@ class Staging:
     def _make(self, state: Staged, derivation: Derivation, source: Rows, since: datetime | None) -> Staged:
         for table in derivation.tables:
             self._staged.ensure(table)
-        source = since_then(source, derivation.time, since)
+        source = source.since(derivation.time, since)
         names = ", ".join(table.name for table in derivation.tables)
-        parts = time_ranges(source, derivation.time, CHUNK_ROWS)
+        parts = source.ranges(derivation.time, CHUNK_ROWS)
         before = staged_parts(self._staged, derivation.tables, Commit(WRITER, self._number), len(parts))
         self._job.report(names, before, len(parts))
         for done, part in enumerate(parts, start=1):
@@ -316,5 +313,5 @@ class Staging:
     def _first_touched(self, at: Snapshot) -> datetime | None:
         """The earliest event time of the revalidated lines, in the old or the new result."""
         table = self._accepted
-        lines = since_then(self._accepted_before(at), table.clock, self._since)
+        lines = self._accepted_before(at).since(table.clock, self._since)
         return min((row["first"] for row in spans(lines + self.read_staged(table)).values()), default=None)
