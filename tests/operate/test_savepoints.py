@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from tests import processes
+from tests.operate.alerts.scene import Scene
 from tests.operate.test_upkeep import maintained
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
@@ -84,6 +85,25 @@ def test_a_fork_is_a_second_pipeline(
     assert_equal(fork, recount(lines[:2_000]))
     with pytest.raises(TableError, match="has tables already"):
         restore(saved, "middle", fork)
+
+
+def test_a_fork_has_the_files_that_its_settings_name(tmp_path: Path) -> None:
+    origin, fork = tmp_path / "origin", tmp_path / "fork"
+    elsewhere = tmp_path / "blog.txt"
+    files = {"robots/shop.txt": "User-agent: *", "data/networks/cdn.txt": "new", "formats/mine/a.txt": "text"}
+    for name, text in {**files, str(elsewhere): "User-agent: x"}.items():
+        (origin / name).parent.mkdir(parents=True, exist_ok=True)
+        (origin / name).write_text(text)
+    (origin / "tidemark.toml").write_text(
+        'bootstrap_servers = "localhost:1"\n'
+        f'[sites.shop]\nrobots = "robots/shop.txt"\n[sites.blog]\nrobots = "{elsewhere}"\n'
+    )
+    settings = load({"home": str(origin)})
+    Scene.of(settings)
+    make_savepoint(settings, "all")
+    restore(settings, "all", load({"home": str(fork)}))
+    assert {name: (fork / name).read_text() for name in files} == files
+    assert load({"home": str(fork)}).sites == settings.sites
 
 
 def test_taken_from_a_running_pipeline_it_is_a_consistent_snapshot(

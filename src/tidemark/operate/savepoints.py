@@ -230,18 +230,24 @@ def _copy_checkpoints(source: Path, target: Path) -> None:
                 shutil.copy2(source / path, target / path)
 
 
-def _walk(top: Path) -> Iterator[Path]:
-    return (path.relative_to(top) for path in sorted(top.rglob("*")) if path.is_file())
+def _walk(top: Path, *directories: str) -> Iterator[Path]:
+    """The files below a directory, or below some of its directories, by their paths in it."""
+    places = [path for each in directories or ("",) for path in sorted((top / each).rglob("*"))]
+    return (path.relative_to(top) for path in places if path.is_file())
 
 
 def _take_over(settings: Settings, into: Settings) -> None:
-    """Copies what a fork needs besides tables: the visitor key, own formats, and the settings, with topic and Kafka."""
+    """Copies what a fork needs besides tables: the visitor key, own formats, data about addresses, the sites' files of
+    robots.txt, and the settings, with topic and Kafka."""
     key = settings.home / "visitor.key"
     if key.exists():
         shutil.copy2(key, into.home / "visitor.key")
-    own, formats = settings.home / "formats", into.home / "formats"
-    if own.is_dir() and not formats.exists():
-        shutil.copytree(own, formats)
+    robots = [site.robots for site in settings.sites.values() if site.robots]
+    for name in (*_walk(settings.home, "formats", "data"), *robots):
+        own, there = settings.home / name, into.home / name
+        if own.is_file() and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(own, there)
     file = into.home / "tidemark.toml"
     if file.exists():
         return
