@@ -41,7 +41,7 @@ LABELS = {
 RANGES = list(LABELS)
 DEFAULT_RANGE = "24h"
 # Ranges from a day on begin on a full hour, as most tables count hours.
-HOUR = 3600
+HOUR, DAY = 3600, 86_400
 BINS = (60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 7 * 86_400, 28 * 86_400)
 MOST_BINS = 150
 

@@ -100,8 +100,7 @@ class Look:
 
 
 Body = Callable[[Look], None]
-# Makes the figure that a panel shows, where it depends on what is declared.
-FigureOf = Callable[[Look], definitions.Figure]
+# Writes the query of what a panel shows.
 Written = Callable[[Look], str]
 
 
@@ -111,20 +110,19 @@ def panel(
     every: float = CALM,
     help: str | None = None,
     requests: tuple[Condition, ...] | None = None,
-    figure: str | FigureOf | None = None,
+    figure: definitions.Figure | None = None,
     query: Written | None = None,
     bare: bool = False,
 ) -> Callable[[Body], Callable[[Reader, Filters], None]]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
-    button opens the requests of the page's selection that these conditions keep. With `figure`, a name of
-    definitions.FIGURES or a function that makes the figure, another one shows its query for DuckDB; so does
-    `query`, which writes it. A `bare` panel has neither border nor heading.
+    button opens the requests of the page's selection that these conditions keep. With `figure`, another one shows its
+    query for DuckDB; so does `query`, which writes it. A `bare` panel has neither border nor heading.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:
-        written = functools.partial(_written, figure) if figure is not None else query
+        written = functools.partial(sql_of, figure) if figure is not None else query
         key = f"{body.__module__.rsplit('.', 1)[-1]}-{body.__name__}"
 
         @st.fragment
@@ -158,6 +156,7 @@ def panel(
                 pulse.follow(reader, key, tables, seen, every, turn)
             log.debug("panel %s took %.3f s", key, time.perf_counter() - begun)
 
+        draw.figure = figure  # type: ignore[attr-defined]
         return draw
 
     return decorate
@@ -198,14 +197,14 @@ def _heading(
     return tools
 
 
-def _written(figure: str | FigureOf, look: Look) -> str:
-    resolved = figure if isinstance(figure, str) else figure(look)
-    return definitions.sql(resolved, look.selection(), look.reader.root)
+def sql_of(figure: definitions.Figure, look: Look) -> str:
+    """The query of a figure of the page's selection."""
+    return definitions.sql(figure, look.selection(), look.reader.root)
 
 
-def query_button(look: Look, figure: str) -> None:
-    """A button that opens the query of a figure, a name of definitions.FIGURES."""
-    _query(look, functools.partial(_written, figure))
+def query_button(look: Look, figure: definitions.Figure) -> None:
+    """A button that opens the query of a figure."""
+    _query(look, functools.partial(sql_of, figure))
 
 
 def _query(look: Look, written: Written) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -10,6 +13,7 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
+from app.dashboard import panels
 from tests.app import lakehouse
 from tidemark.figures import (
     conditions,
@@ -31,6 +35,13 @@ from tidemark.figures.render import render
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, filters_of
 
+# The figures whose queries panels show.
+FIGURES: dict[str, definitions.Figure] = {
+    f"{page}.{name}": each.figure
+    for _, page, _ in pkgutil.iter_modules(panels.__path__)
+    for name, each in vars(importlib.import_module(f"{panels.__name__}.{page}")).items()
+    if getattr(each, "figure", None)
+}
 FILTERS = filters_of(["path~it's", "status^5", "host!=a", "source="])
 
 
@@ -90,7 +101,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def run(home: Path, figure: str, selection: Selection) -> list[pd.DataFrame]:
+def run(home: Path, figure: definitions.Figure, selection: Selection) -> list[pd.DataFrame]:
     """The results of a figure's statements; without the extension of Delta, which comes over the network, its tables
     are views."""
     connection = duckdb.connect()
@@ -109,9 +120,11 @@ SELECTION = Selection(
 )
 
 
-@pytest.mark.parametrize("figure", definitions.FIGURES)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 @pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
-def test_every_figure_has_a_query_that_duckdb_runs(home: Path, figure: str, selection: Selection) -> None:
+def test_every_figure_has_a_query_that_duckdb_runs(
+    home: Path, figure: definitions.Figure, selection: Selection
+) -> None:
     assert all(len(frame.columns) for frame in run(home, figure, selection))
 
 
@@ -119,18 +132,14 @@ def test_every_figure_has_a_query_that_duckdb_runs(home: Path, figure: str, sele
 def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> None:
     rows = Direct(DeltaReader(home))
 
-    lines, sessions = run(home, "overview", selection)
+    lines, sessions = run(home, overview.overview, selection)
     result = overview.overview(rows, selection)
     assert lines.iloc[0].tolist() == [result.requests, result.pageviews, result.visitors]
     assert sessions["sessions"].item() == result.sessions
-    for name, wanted in {
-        "pages": pages.pages(rows, selection),
-        "errors": errors.errors(rows, selection),
-        "sources": sources.sources(rows, selection),
-    }.items():
-        (table,) = run(home, name, selection)
-        pd.testing.assert_frame_equal(table, wanted, check_dtype=False)
-    (counts,) = run(home, "latency", selection)
+    for figure in (pages.pages, errors.errors, sources.sources):
+        (table,) = run(home, figure, selection)
+        pd.testing.assert_frame_equal(table, figure(rows, selection), check_dtype=False)
+    (counts,) = run(home, latency.counts, selection)
     assert quantiles.summary(
         counts.rename(columns={"latency_bucket": "bucket"}), quantiles.FINE
     ) == latency.latency(rows, selection)
@@ -140,7 +149,7 @@ def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> 
 def test_where_sessions_begin_and_end_is_one_query(home: Path, end: str) -> None:
     rows = Direct(DeltaReader(home))
 
-    (table,) = run(home, {"entry_page": "entry pages", "exit_page": "exit pages"}[end], Selection())
+    (table,) = run(home, partial(sessions.by, column=end), Selection())
     pd.testing.assert_frame_equal(sessions.by(rows, Selection(), end), table, check_dtype=False)
     assert sessions.by(rows, Selection(), end, 2)[end].tolist() == table[end].head(2).tolist()
     q = query(silver.SESSIONS, {"a": "a", "b": "b", "n": count()}, group_by=["a", "b"], apart=True)

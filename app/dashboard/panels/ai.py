@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -17,7 +19,7 @@ from ..controls import compared
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
-from ..filters import HOUR, Filters
+from ..filters import DAY, HOUR, Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel
 
 BOTS = "gold/bots"
@@ -49,7 +51,7 @@ AI: tuple[compared.Tile, ...] = (
     SESSIONS,
     every=SELDOM,
     help="Requests of AI crawlers beside sessions that began with a click in an AI assistant.",
-    figure="ai",
+    figure=partial(bots.ai, bin_seconds=DAY),
 )
 def ai_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
@@ -93,7 +95,7 @@ def ai_panel(look: Look) -> None:
     SESSIONS,
     every=SELDOM,
     help="Pages that an operator's bots fetched, beside sessions that its assistants sent; without forged bots.",
-    figure="ai operators",
+    figure=bots.ai_operators,
 )
 def operators_panel(look: Look) -> None:
     selection = look.selection(HOUR)

@@ -64,7 +64,7 @@ def page(reader: Reader, filters: Filters) -> None:
     "Rules",
     alerts.RULES,
     help="How each rule stood at the end of its last evaluated window.",
-    figure="alert rules",
+    figure=alerts.rules,
 )
 def rules_panel(look: Look) -> None:
     states, fired = alerts.rules(look.rows, look.selection()), alerts.alerts(look.rows, look.selection())
@@ -148,7 +148,7 @@ def _rules_columns(look: Look) -> dict[str, Any]:
     "What fired",
     alerts.ALERTS,
     help="Alerts that began in the range, or still fired in it. A late line may raise or withdraw one.",
-    figure="alerts",
+    figure=alerts.alerts,
 )
 def fired_panel(look: Look) -> None:
     fired = alerts.alerts(look.rows, look.selection())

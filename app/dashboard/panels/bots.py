@@ -106,7 +106,7 @@ def time_panel(look: Look) -> None:
     BOTS,
     help="Shares are of all requests and bytes of the selection.",
     requests=BOT,
-    figure="bots",
+    figure=bots.bots,
 )
 def who_panel(look: Look) -> None:
     selection = look.selection(HOUR)

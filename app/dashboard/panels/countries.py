@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -74,7 +76,7 @@ def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) 
     )
 
 
-@panel("All countries", TABLE, requests=(), figure="countries")
+@panel("All countries", TABLE, requests=(), figure=countries.countries)
 def table_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
     rows = countries.countries(look.rows, selection)
@@ -143,16 +145,16 @@ def _audience(look: Look, field: str) -> None:
     )
 
 
-@panel("Browsers", AUDIENCE, requests=PEOPLE, figure="browsers")
+@panel("Browsers", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="browser"))
 def browser_panel(look: Look) -> None:
     _audience(look, "browser")
 
 
-@panel("Operating systems", AUDIENCE, requests=PEOPLE, figure="systems")
+@panel("Operating systems", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="os"))
 def os_panel(look: Look) -> None:
     _audience(look, "os")
 
 
-@panel("Devices", AUDIENCE, requests=PEOPLE, figure="devices")
+@panel("Devices", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="device"))
 def device_panel(look: Look) -> None:
     _audience(look, "device")

@@ -51,7 +51,7 @@ def path_filter(path: str) -> Filter:
     return Filter("path", "starts with", (path,)) if long else is_filter("path", path)
 
 
-@panel("Summary", TRAFFIC, requests=FAILED, figure="statuses")
+@panel("Summary", TRAFFIC, requests=FAILED, figure=errors.statuses)
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     compared.tiles(
@@ -109,7 +109,7 @@ def statuses_panel(look: Look) -> None:
     ERRORS,
     help="Where the requests came from, own pages first: these are broken links that you can mend.",
     requests=(Where("status", "=", 404),),
-    figure="errors",
+    figure=errors.errors,
 )
 def missing_panel(look: Look) -> None:
     selection = look.selection()
@@ -157,7 +157,7 @@ def _referrer(first: pd.DataFrame, path: str) -> str:
     return clipped(shown(first["referrer"][path]), PATH_SHOWN) if path in first.index else ""
 
 
-@panel("Server errors (5xx)", ERRORS, requests=(Where("status", ">=", 500),), figure="errors")
+@panel("Server errors (5xx)", ERRORS, requests=(Where("status", ">=", 500),), figure=errors.errors)
 def broken_panel(look: Look) -> None:
     selection = look.selection()
     rows = errors.errors(look.rows, selection, (500, 599), LISTED)

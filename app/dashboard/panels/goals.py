@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import goals, searches
+from tidemark.figures import goals, searches, sources
 from tidemark.figures.comparison import Change
 from tidemark.figures.declared import Goal
-from tidemark.figures.goals import Goals
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
@@ -32,7 +31,7 @@ from ..controls.grid import (
     points_column,
 )
 from ..filters import HOUR, Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, nothing, panel, sql_of
 from .sources import channel_name
 
 REACHED = "silver/session_goals"
@@ -65,14 +64,12 @@ def described(goal: Goal) -> str:
     return f"{what} on {goal.site}" if goal.site else what
 
 
-def _chosen(
-    figure: Callable[[Rows, Selection, Goals], Any],
-) -> Callable[[Look], Callable[[Rows, Selection], Any]]:
-    """A figure of the goals that are declared."""
-    return lambda look: lambda rows, selection: figure(rows, selection, data.goals(look.reader))
+def _query(look: Look) -> str:
+    """The query of the goals that are declared."""
+    return sql_of(partial(goals.goals, declared=data.goals(look.reader)), look)
 
 
-@panel("Goals", REACHED, help=meaning("goals"), figure=_chosen(goals.goals))
+@panel("Goals", REACHED, help=meaning("goals"), query=_query)
 def goals_panel(look: Look) -> None:
     declared, selection = data.goals(look.reader), look.selection(HOUR)
     mine = goals.of_site(declared, selection.site)
@@ -145,7 +142,7 @@ def _define(label: str) -> None:
     )
 
 
-@panel("Conversions over time", REACHED, help=meaning("conversions"), figure=_chosen(goals.goals))
+@panel("Conversions over time", REACHED, help=meaning("conversions"), query=_query)
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
@@ -183,7 +180,7 @@ def time_panel(look: Look) -> None:
     return None
 
 
-@panel("Conversions by channel", REACHED, help=meaning("conversion_rate"), figure="sources")
+@panel("Conversions by channel", REACHED, help=meaning("conversion_rate"), figure=sources.sources)
 def channels_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
@@ -213,7 +210,7 @@ def channels_panel(look: Look) -> None:
     REQUESTS,
     help=meaning("searches"),
     requests=searches.SEARCHED,
-    figure="searches",
+    figure=searches.searches,
 )
 def searches_panel(look: Look) -> None:
     chosen = look.selection(HOUR)
@@ -241,7 +238,7 @@ _VISITORS_AND_CHANGE = {
 }
 
 
-@panel("Downloads", REQUESTS, help=meaning("downloads"), figure="downloads")
+@panel("Downloads", REQUESTS, help=meaning("downloads"), figure=searches.downloads)
 def downloads_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     extensions = searches.extensions(goals.of_site(data.goals(look.reader), selection.site))

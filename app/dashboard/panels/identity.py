@@ -29,7 +29,7 @@ FORBIDDEN = (Where("disallowed", "=", True),)
     every=SELDOM,
     help="Bots whose address is in no network that their operator publishes, by where they come from.",
     requests=FORGED,
-    figure="pretenders",
+    figure=bots.pretenders,
 )
 def pretenders_panel(look: Look) -> None:
     selection = look.selection(HOUR)

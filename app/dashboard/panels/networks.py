@@ -64,7 +64,7 @@ def time_panel(look: Look) -> None:
     TABLE,
     help="Organisations are known with a database of your own: the setting asn_database, or tidemark data update.",
     requests=(),
-    figure="networks",
+    figure=networks.networks,
 )
 def table_panel(look: Look) -> None:
     selection = look.selection(HOUR)
@@ -98,7 +98,7 @@ def table_panel(look: Look) -> None:
     silver.REQUESTS,
     help="Of people. Cities are known with a database of your own: the setting city_database, or tidemark data update.",
     requests=CITIES,
-    figure="cities",
+    figure=networks.cities,
 )
 def cities_panel(look: Look) -> None:
     selection = look.selection()

@@ -29,7 +29,7 @@ CAUSES = {
     "Notes",
     notes.TABLE,
     help="Marks of all charts over time: notes by hand, and those that Tidemark makes about itself.",
-    figure="notes",
+    figure=lambda rows, selection: notes.notes(rows, selection.site),
 )
 def notes_panel(look: Look) -> None:
     selection = look.selection()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -19,7 +20,7 @@ from .. import country, demo
 from ..charts.timechart import bin_words, timechart
 from ..controls import actions, address, compared, moved
 from ..controls.toplist import toplist
-from ..filters import Filters
+from ..filters import DAY, Filters
 from ..panel import SELDOM, Look, meaning, nothing, panel, query_button
 
 TRAFFIC = "gold/traffic"
@@ -113,10 +114,10 @@ def summary_panel(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="compared"):
         period = compared.period_text(look, selection)
         st.caption(period or "Not compared with an earlier period.", width="stretch")
-        query_button(look, "overview")
+        query_button(look, overview.overview)
 
 
-@panel("Over time", TRAFFIC, requests=(), figure="overview over time")
+@panel("Over time", TRAFFIC, requests=(), figure=partial(overview.over_time, bin_seconds=DAY))
 def chart_panel(look: Look) -> None:
     span, selection, figure = look.span(), look.selection(), chosen_figure()
 
@@ -145,7 +146,7 @@ def chart_panel(look: Look) -> None:
     return None
 
 
-@panel("Top pages", "gold/pages", requests=VIEWS, figure="pages")
+@panel("Top pages", "gold/pages", requests=VIEWS, figure=pages.pages)
 def pages_panel(look: Look) -> None:
     rows = pages.pages(look.rows, look.selection(), limit=LISTED)
     toplist(
@@ -159,7 +160,7 @@ def pages_panel(look: Look) -> None:
     )
 
 
-@panel("Top sources", SESSIONS, requests=VIEWS, figure="sources")
+@panel("Top sources", SESSIONS, requests=VIEWS, figure=sources.sources)
 def sources_panel(look: Look) -> None:
     rows = sources.sources(look.rows, look.selection(), ["source"], LISTED)
     toplist(
@@ -173,7 +174,7 @@ def sources_panel(look: Look) -> None:
     )
 
 
-@panel("Top countries", AUDIENCE, requests=PEOPLE, figure="countries")
+@panel("Top countries", AUDIENCE, requests=PEOPLE, figure=countries.countries)
 def countries_panel(look: Look) -> None:
     rows = countries.countries(look.rows, look.selection())
     toplist(
@@ -187,7 +188,7 @@ def countries_panel(look: Look) -> None:
     )
 
 
-@panel("Devices", AUDIENCE, requests=PEOPLE, figure="devices")
+@panel("Devices", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="device"))
 def devices_panel(look: Look) -> None:
     rows = countries.audience(look.rows, look.selection(), "device")
     toplist(

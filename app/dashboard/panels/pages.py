@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -44,7 +46,7 @@ def page(reader: Reader, filters: Filters) -> None:
     PAGES,
     help="Entries and exits are of sessions that started in the range.",
     requests=VIEWS,
-    figure="pages",
+    figure=pages.pages,
 )
 def pages_panel(look: Look) -> None:
     selection = look.selection()
@@ -97,12 +99,12 @@ def _ends(look: Look, column: str, heading: str) -> None:
     return None
 
 
-@panel("Top entry pages", SESSIONS, requests=VIEWS, figure="entry pages")
+@panel("Top entry pages", SESSIONS, requests=VIEWS, figure=partial(sessions.by, column="entry_page"))
 def entry_panel(look: Look) -> None:
     _ends(look, "entry_page", "Entry page")
 
 
-@panel("Top exit pages", SESSIONS, requests=VIEWS, figure="exit pages")
+@panel("Top exit pages", SESSIONS, requests=VIEWS, figure=partial(sessions.by, column="exit_page"))
 def exit_panel(look: Look) -> None:
     _ends(look, "exit_page", "Exit page")
 

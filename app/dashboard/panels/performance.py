@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -23,7 +24,7 @@ from ..charts.notemarks import note_marks, note_words
 from ..charts.timechart import timechart
 from ..controls import actions, compared
 from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions
-from ..filters import Filters
+from ..filters import DAY, Filters
 from ..panel import Look, meaning, nothing, panel
 from .errors import path_filter
 
@@ -76,7 +77,7 @@ SUMMARY: tuple[compared.Tile, ...] = (
 )
 
 
-@panel("Summary", LATENCY, requests=TIMED, figure="latency")
+@panel("Summary", LATENCY, requests=TIMED, figure=latency.counts)
 def summary_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
     place = st.container()
@@ -111,7 +112,7 @@ def _threshold(look: Look) -> float:
     LATENCY,
     help="Within 1% of the exact quantile.",
     requests=TIMED,
-    figure="latency over time",
+    figure=partial(latency.counts, bin_seconds=DAY),
 )
 def quantiles_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
@@ -251,7 +252,7 @@ def slow_panel(look: Look) -> None:
     PAGES,
     help=f"Of people's requests without assets and failures, pages with at least {LEAST} of them; within 5%.",
     requests=latency.SERVED,
-    figure="slowest pages",
+    figure=latency.page_counts,
 )
 def pages_panel(look: Look) -> None:
     selection = look.selection()

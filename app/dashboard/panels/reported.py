@@ -77,7 +77,7 @@ def changes(look: Look) -> pd.DataFrame:
     "Summary",
     reported.TABLE,
     help="Figures of a day are reported an hour after its end, and again when they have changed, at most once an hour.",
-    figure="reported",
+    figure=reported.reports,
 )
 def summary_panel(look: Look) -> None:
     days_changed = changes(look)
@@ -140,7 +140,7 @@ def _largest(differing: pd.DataFrame) -> str:
     "Reported and now",
     reported.TABLE,
     help="Days are UTC. Of several sites, counts are added up and bounce rates are weighted by sessions.",
-    figure="reported",
+    figure=reported.reports,
 )
 def chart_panel(look: Look) -> None:
     rows = changes(look)
@@ -193,7 +193,7 @@ def _by_day(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     "Days",
     reported.TABLE,
     help="Each figure of a site and day (UTC), as reported and now. Select a row for the day's history.",
-    figure="reported",
+    figure=reported.reports,
 )
 def days_panel(look: Look) -> None:
     rows = changes(look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -20,7 +21,7 @@ from ..charts.timechart import bin_words, timechart
 from ..controls import actions, compared, moved
 from ..controls.actions import Requests
 from ..controls.grid import Written, button_column, count_column, grid
-from ..filters import Filters
+from ..filters import DAY, Filters
 from ..panel import Look, meaning, nothing, panel
 from .overview import device_name
 from .sources import channel_name
@@ -42,7 +43,7 @@ def page(reader: Reader, filters: Filters) -> None:
     latest_panel(reader, filters)
 
 
-@panel("Summary", SESSIONS, requests=VIEWS, figure="sessions")
+@panel("Summary", SESSIONS, requests=VIEWS, figure=sessions.summary)
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     summary, now, before = compared.figures(look, selection, lambda each: sessions.summary(look.rows, each))
@@ -91,7 +92,7 @@ def _gap(look: Look) -> str:
     return "the session gap" if seconds is None else duration(seconds)
 
 
-@panel("Sessions started", SESSIONS, requests=VIEWS, figure="sessions over time")
+@panel("Sessions started", SESSIONS, requests=VIEWS, figure=partial(sessions.over_time, bin_seconds=DAY))
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
     counts = sessions.over_time(look.rows, selection, span.bin_seconds)

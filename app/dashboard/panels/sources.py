@@ -66,7 +66,7 @@ def time_panel(look: Look) -> None:
     return None
 
 
-@panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure="sources")
+@panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure=sources.sources)
 def channels_panel(look: Look) -> None:
     rows = sources.sources(look.rows, look.selection(), ["channel"])
     toplist(
@@ -81,7 +81,7 @@ def channels_panel(look: Look) -> None:
     )
 
 
-@panel("Top sources", SESSIONS, help=meaning("source"), requests=VIEWS, figure="sources")
+@panel("Top sources", SESSIONS, help=meaning("source"), requests=VIEWS, figure=sources.sources)
 def sources_panel(look: Look) -> None:
     rows = sources.sources(look.rows, look.selection(), ["source"], LISTED)
     toplist(
@@ -113,7 +113,7 @@ def campaigns_panel(look: Look) -> None:
     return None
 
 
-@panel("Channels, sources and campaigns", SESSIONS, figure="sources")
+@panel("Channels, sources and campaigns", SESSIONS, figure=sources.sources)
 def every_panel(look: Look) -> None:
     rows = sources.sources(look.rows, look.selection(), limit=LISTED)
     if rows.empty:

@@ -39,7 +39,7 @@ def page(reader: Reader, filters: Filters) -> None:
     DAYS,
     every=SELDOM,
     help="Visitors per day of UTC. Suspected days are counted as people everywhere else; nothing is left out.",
-    figure="people beside",
+    figure=suspected.beside,
 )
 def people_panel(look: Look) -> None:
     selection = look.selection(HOUR)
@@ -80,7 +80,7 @@ def people_panel(look: Look) -> None:
     help="Flagged by what they did on one day of UTC, and still counted as people: asked for /robots.txt; at least 30 "
     "pageviews without an asset where others load assets, 3 from hosting; over 60 pageviews in one minute; at least 10 "
     "requests, all of them 404.",
-    figure="suspected",
+    figure=suspected.suspected,
 )
 def suspected_panel(look: Look) -> None:
     selection = look.selection(HOUR)
