@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemark.figures import conversions
 from tidemark.figures.declared import Declared, declared, of_right
+from tidemark.figures.goals import known_goals
 from tidemark.figures.reader import Reader
 from tidemark.figures.right import Right
 from tidemark.figures.rows import Rows
@@ -22,7 +22,7 @@ def declarations(rows: Rows, right: Right) -> Declared:
     and ReadError."""
     place = home_of(rows.reader)
     if place is None:
-        known = conversions.known(rows)
+        known = known_goals(rows)
         tables = Declared({"goals": {name: goal.declared for name, goal in known.items()}})
     else:
         tables = declared(place)
