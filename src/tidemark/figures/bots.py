@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -131,9 +132,7 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
         crawls = _by_purpose(rows, selection, bin_seconds).groupby("bin", as_index=False)[["requests"]].sum()
     assisted = selection.having(ASSISTED)
     visits = measured(rows, assisted, _SESSIONS, ["sessions"], bin_seconds=bin_seconds)
-    renamed = crawls.rename(columns={"requests": "crawls"}), visits.rename(columns={"sessions": "visits"})
-    merged = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
-    return merged.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
+    return _beside(crawls, visits, {"requests": "crawls", "sessions": "visits"})
 
 
 def ai_operators(rows: Rows, selection: Selection) -> pd.DataFrame:
@@ -159,11 +158,17 @@ def ai_operator_over_time(rows: Rows, selection: Selection, bin_seconds: int, op
         each[each["operator"] == operator].groupby("bin", as_index=False)[[name]].sum()
         for each, name in zip(_of_operators(rows, selection, bin_seconds), ("pages", "sessions"), strict=True)
     )
-    merged = crawls.rename(columns={"pages": "crawled"}).merge(
-        visits.rename(columns={"sessions": "referred"}), on="bin", how="outer"
+    return _beside(crawls, visits, {"pages": "crawled", "sessions": "referred"})
+
+
+def _beside(crawls: pd.DataFrame, visits: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Both counts by `bin` under their new names, 0 where there is none."""
+    merged = crawls.merge(visits, on="bin", how="outer").sort_values("bin", ignore_index=True)
+    return (
+        merged.rename(columns=names)
+        .fillna(dict.fromkeys(names.values(), 0))
+        .astype(dict.fromkeys(names.values(), "int64"))
     )
-    merged = merged.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
-    return merged.sort_values("bin", ignore_index=True)
 
 
 def _of_operators(
@@ -171,7 +176,7 @@ def _of_operators(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`pages` of each AI bot, and `sessions` by source of AI assistants, both with the `operator`; with `bin_seconds`
     by time."""
-    declared = _operators(rows)
+    declared = _property(rows, "ai_operators")
     of_bots, of_sources = declared.get("bots", {}), declared.get("sources", {})
     crawls = measured(rows, selection, _BOTS, ["pages"], by=WHO, bin_seconds=bin_seconds)
     listed = crawls["bot_name"].str.lower().map(of_bots)
@@ -184,13 +189,15 @@ def _of_operators(
 
 def sources_of(rows: Rows, operator: str) -> tuple[str, ...]:
     """The sources of the sessions that an AI operator's assistants send."""
-    declared = _operators(rows).get("sources", {})
+    declared = _property(rows, "ai_operators").get("sources", {})
     return tuple(source for source, of in declared.items() if of == operator) or (operator,)
 
 
-def _operators(rows: Rows) -> dict[str, dict[str, str]]:
-    """The AI operators by the names of their `bots` in lower case, and by the `sources` of their assistants' visits."""
-    return dict(json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}"))
+def _property(rows: Rows, name: str) -> dict[str, Any]:
+    """A property of gold.bots, empty in a home without it. `ai_operators`: the operators by the names of their `bots`
+    in lower case, and by the `sources` of their assistants' visits; `ai_purposes`: the purposes of AI crawlers by their
+    names in lower case."""
+    return dict(json.loads(rows.reader.contract(BOTS.table).properties.get(name) or "{}"))
 
 
 def _distinct(names: pd.Series) -> list[str]:
@@ -201,7 +208,7 @@ def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFr
     """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers; most requests first. Reads
     silver as `ai` does, in bins of the same seconds, if no gold table has its figures."""
     crawlers = selection.having(CRAWLERS)
-    purposes = _purposes(rows) if _recorded(rows, crawlers, bin_seconds) else {}
+    purposes = _property(rows, "ai_purposes") if _recorded(rows, crawlers, bin_seconds) else {}
     if purposes:
         counts = measured(rows, crawlers, _LINES.of(BOTS), ["requests"], by=["bot_name"])
         counts["ai_purpose"] = counts["bot_name"].str.lower().map(purposes).fillna("")
@@ -209,11 +216,6 @@ def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFr
         counts = _by_purpose(rows, selection, bin_seconds)
     counts = counts.groupby("ai_purpose", as_index=False)[["requests"]].sum()
     return counts.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
-
-
-def _purposes(rows: Rows) -> dict[str, str]:
-    """The purposes of AI crawlers by their names in lower case; empty in a home without this property of gold.bots."""
-    return dict(json.loads(rows.reader.contract(BOTS.table).properties.get("ai_purposes") or "{}"))
 
 
 def _recorded(rows: Rows, crawlers: Selection, bin_seconds: int) -> bool:
