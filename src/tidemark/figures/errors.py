@@ -51,15 +51,13 @@ def errors(
     )
 
 
-def referrers(
-    rows: Rows, selection: Selection, paths: Sequence[str] | None = None, status: int = 404
-) -> pd.DataFrame:
-    """Where requests of these failed paths, or of all, came from: columns `path` (its first 200 characters),
+def referrers(rows: Rows, selection: Selection, paths: Sequence[str] | None = None) -> pd.DataFrame:
+    """Where requests of these missing paths (404), or of all, came from: columns `path` (its first 200 characters),
     `referrer`, `own` (whether it is a page of the site), `requests`; for each path own pages first, then most
     requests."""
     path = prefix("path", MOST_CHARACTERS)
     listed = () if paths is None else (Where(path, "in", tuple(paths)),)
-    where = (*conditions.of_lines(selection), Where("status", "=", status), *listed)
+    where = (*conditions.of_lines(selection), Where("status", "=", 404), *listed)
     columns: Columns = {
         "path": path,
         "referrer": "referrer",

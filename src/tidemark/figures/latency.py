@@ -30,6 +30,7 @@ SERVED = (PEOPLE, Where("asset", "=", False), Where("status", "<", 400), Where("
 ROW = 35
 # Hours of the windows in which pages are compared with themselves.
 WIDTHS = (1, 2, 3, 4, 6, 12, 24)
+MOST_COMPARED = 100
 _EPOCH, _HOUR = pd.Timestamp(0, tz="UTC"), pd.Timedelta(hours=1)
 
 
@@ -117,21 +118,19 @@ def p95_changes(
     return [Change(now.get(path), before.get(path)) for path in pages["path"]]
 
 
-def slow_hours(
-    rows: Rows, selection: Selection, *, least: int = 1, times: float = 2.0, limit: int = 100
-) -> pd.DataFrame:
+def slow_hours(rows: Rows, selection: Selection, *, least: int = 1, times: float = 2.0) -> pd.DataFrame:
     """Pages that were slower for some hours than usually: columns `path`, `bin` (the start of the worst window, UTC),
     `width` (its hours), `timed` (its requests), `p95` and `usual` in seconds, `times` (of the two), `hours` (how many
     were slow); most time lost in the worst window first.
 
     A page's windows have the fewest hours of WIDTHS in which it has `least` requests on average; those with fewer are
     left out. The usual p95 is the median of its windows, and a window is slow if its p95 is at least `times` as long.
-    Only the `limit` pages with most requests are compared."""
+    Only the MOST_COMPARED pages with most requests are compared."""
     columns = ["path", "bin", "width", "timed", "p95", "usual", "times", "hours"]
     hourly = page_counts(rows, selection, hourly=True)
     if hourly.empty:
         return pd.DataFrame(columns=pd.Index(columns))
-    most = hourly.groupby("path")["requests"].sum().nlargest(limit)
+    most = hourly.groupby("path")["requests"].sum().nlargest(MOST_COMPARED)
     needed = least * hourly["bin"].nunique() / most
     widths = pd.Series([next((w for w in WIDTHS if w >= hours), 0) for hours in needed], most.index)
     width = hourly["path"].map(widths).fillna(0).astype("int64")

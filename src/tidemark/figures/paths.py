@@ -115,9 +115,7 @@ def _sheet(counts: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["path", "count"])
 
 
-def places(
-    all_walks: Walks, begins: Matching | None = None, *, backward: bool = False, levels: int = LEVELS
-) -> np.ndarray:
+def places(all_walks: Walks, begins: Matching | None = None, *, backward: bool = False) -> np.ndarray:
     """One row per walk, or per walk with a path that `begins`: the indices of its paths from there on, -1 after its
     end. Equal neighbours are one visit of a page."""
     all_walks = _collapsed(all_walks)
@@ -128,8 +126,8 @@ def places(
         starts = all_walks.firsts(begins(all_walks.path, all_walks.paths))
         own = np.searchsorted(first, starts, "right") - 1
     # The rows of a level lie together in memory.
-    table = np.full((len(starts), levels), -1, np.int32, order="F")
-    for level in range(levels):
+    table = np.full((len(starts), LEVELS), -1, np.int32, order="F")
+    for level in range(LEVELS):
         place = starts - level if backward else starts + level
         inside = place >= first[own] if backward else place < end[own]
         table[inside, level] = all_walks.path[place[inside]]

@@ -55,9 +55,7 @@ class Question:
     parameters: Parameters
 
 
-def question(
-    name: str, values: Values, declared: Declared, now: datetime | None = None, *, ranged: bool = False
-) -> Question:
+def question(name: str, values: Values, declared: Declared, *, ranged: bool = False) -> Question:
     """The question to the report `name` with the texts of its parameters; `ranged`: it must have a range.
 
     Raises UnknownReportError, ParameterError and SelectionError, whose texts begin with the parameter's name.
@@ -66,7 +64,7 @@ def question(
     if spec is None:
         raise UnknownReportError(f"there is no report {name!r}", f"There are: {', '.join(ALL)}.")
     require_known(f"the report {name}", values, spec.all_parameters)
-    selection = selection_of(values, now, ranged=ranged and bool(spec.common))
+    selection = selection_of(values, ranged=ranged and bool(spec.common))
     own: dict[str, Any] = {}
     for parameter in spec.parameters:
         text = one(parameter.name, values)
