@@ -34,7 +34,9 @@ from tidemark.figures import (
 )
 from tidemark.figures.declared import Kind
 from tidemark.figures.numbers import NUMBERS
+from tidemark.figures.overview import Overview
 from tidemark.figures.permitted import ForbiddenError
+from tidemark.figures.quantiles import Latency
 from tidemark.figures.question import Parameters, Question
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, SelectionError
@@ -56,20 +58,16 @@ DEFINED = "Use a name that `definitions` lists, or declare it in the home's tide
 Make = Callable[[Rows, Selection, Parameters], Report]
 
 
-def _overview(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-    return _of_numbers(asdict(overview.overview(rows, selection)))
+def _of_numbers(figures: Overview | Latency) -> Report:
+    numbers = asdict(figures)
+    return Report(
+        numbers,
+        pd.DataFrame({"figure": list(numbers), "value": pd.Series(list(numbers.values()), dtype=object)}),
+    )
 
 
-def _latency(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-    return _of_numbers(asdict(latency.latency(rows, selection)))
-
-
-def _of_rows(make: Callable[[Rows, Selection], pd.DataFrame]) -> Make:
-    def report(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-        frame = make(rows, selection)
-        return Report({"rows": records(frame)}, frame)
-
-    return report
+def _of_rows(frame: pd.DataFrame, name: str = "rows") -> Report:
+    return Report({name: records(frame)}, frame)
 
 
 def _funnel(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
@@ -77,8 +75,7 @@ def _funnel(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
         definition = parameters.declared.funnel(parameters.name)
     except SelectionError as error:
         raise SelectionError(f"name: {error.problem}", error.remedy or DEFINED) from error
-    steps = funnels.funnel(rows, selection, definition).table()
-    return Report({"steps": records(steps)}, steps)
+    return _of_rows(funnels.funnel(rows, selection, definition).table(), "steps")
 
 
 def _retention(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
@@ -98,11 +95,6 @@ def _retention(rows: Rows, selection: Selection, parameters: Parameters) -> Repo
     return Report(
         {"cohorts": cohorts, "open_from": counted.open_from.isoformat() if counted.open_from else None}, table
     )
-
-
-def _goals(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-    frame = goals.goals(rows, selection, parameters.declared.goals)
-    return Report({"goals": records(frame)}, frame)
 
 
 def _paths(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
@@ -139,11 +131,6 @@ def _alerts(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     return Report({"rules": records(alerts.rules(rows, selection)), "alerts": records(frame)}, table)
 
 
-def _reported(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-    frame = reported.changes(rows, selection, parameters.as_of)
-    return Report({"days": records(frame)}, frame)
-
-
 def _explain(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     extent = extents.of_site(extents.extents(rows), selection.site)
     period = explain.period_before(selection, extent)
@@ -163,26 +150,6 @@ def _explain(rows: Rows, selection: Selection, parameters: Parameters) -> Report
     overlaps = [{"dimension": name, "about": text} for name, text in explained.overlaps.items()]
     table = explained.rows.assign(filters=explained.rows["filters"].map(" ".join))
     return Report({**about, "rows": records(listed), "overlaps": overlaps}, table)
-
-
-REPORTS: dict[str, Make] = {
-    "overview": _overview,
-    "latency": _latency,
-    "sources": _of_rows(sources.sources),
-    "pages": _of_rows(pages.with_sessions),
-    "countries": _of_rows(countries.countries),
-    "networks": _of_rows(networks.networks),
-    "errors": _of_rows(errors.errors),
-    "bots": _bots,
-    "ai": _ai,
-    "funnel": _funnel,
-    "retention": _retention,
-    "goals": _goals,
-    "paths": _paths,
-    "alerts": _alerts,
-    "reported": _reported,
-    "explain": _explain,
-}
 
 
 def report(rows: Rows, question: Question) -> Report:
@@ -212,7 +179,7 @@ def _sites(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
         [(site, each.first, each.newest) for site, each in sorted(extents.extents(rows).items())],
         columns=["site", "first_event_time", "newest_event_time"],
     )
-    return Report({"sites": records(frame)}, frame)
+    return _of_rows(frame, "sites")
 
 
 def _definitions(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
@@ -235,14 +202,25 @@ def _lines(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
     return Report({"next": cursor, "lines": records(frame)}, frame)
 
 
+REPORTS: dict[str, Make] = {
+    "overview": lambda rows, selection, _: _of_numbers(overview.overview(rows, selection)),
+    "latency": lambda rows, selection, _: _of_numbers(latency.latency(rows, selection)),
+    "sources": lambda rows, selection, _: _of_rows(sources.sources(rows, selection)),
+    "pages": lambda rows, selection, _: _of_rows(pages.with_sessions(rows, selection)),
+    "countries": lambda rows, selection, _: _of_rows(countries.countries(rows, selection)),
+    "networks": lambda rows, selection, _: _of_rows(networks.networks(rows, selection)),
+    "errors": lambda rows, selection, _: _of_rows(errors.errors(rows, selection)),
+    "bots": _bots,
+    "ai": _ai,
+    "funnel": _funnel,
+    "retention": _retention,
+    "goals": lambda rows, selection, its: _of_rows(goals.goals(rows, selection, its.declared.goals), "goals"),
+    "paths": _paths,
+    "alerts": _alerts,
+    "reported": lambda rows, selection, its: _of_rows(reported.changes(rows, selection, its.as_of), "days"),
+    "explain": _explain,
+}
 OTHERS: dict[str, Make] = {"sites": _sites, "definitions": _definitions, "lines": _lines}
-
-
-def _of_numbers(numbers: dict[str, Any]) -> Report:
-    return Report(
-        numbers,
-        pd.DataFrame({"figure": list(numbers), "value": pd.Series(list(numbers.values()), dtype=object)}),
-    )
 
 
 def json_text(answer: dict[str, Any]) -> str:
