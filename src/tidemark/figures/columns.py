@@ -1,4 +1,4 @@
-"""Columns of Arrow as arrays of NumPy."""
+"""Columns of Arrow as arrays of NumPy, and positions in these."""
 
 from __future__ import annotations
 
@@ -40,3 +40,15 @@ def micros(time: pa.Array) -> np.ndarray:
         return np.zeros(0, np.int64)
     values: np.ndarray = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
     return values
+
+
+def ranges(first: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The positions of ranges that begin at `first` and have `lengths`, range by range in the given order."""
+    first, lengths = first[order], lengths[order]
+    ends = np.cumsum(lengths)
+    number = int(ends[-1]) if len(ends) else 0
+    # Half the bytes of positions, as long as these suffice.
+    kind = np.int32 if (first + lengths).max(initial=0) < 2**31 and number < 2**31 else np.int64
+    positions: np.ndarray = np.arange(number, dtype=kind)
+    positions += np.repeat((first - (ends - lengths)).astype(kind), lengths)
+    return positions

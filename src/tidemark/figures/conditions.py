@@ -70,18 +70,16 @@ def with_pageview(selection: Selection, filters: Sequence[Filter], rows: Rows | 
     return Exists(REQUESTS, during, (*bound, VIEW, *passing(filters)))
 
 
-def within(selection: Selection, time: str) -> tuple[Where, ...]:
-    """The selection's site and range."""
-    start = () if selection.start is None else (Where(time, ">=", selection.start),)
+def within(selection: Selection, time: str, until: str = "") -> tuple[Where, ...]:
+    """The selection's site and range: of a `time`, or of what lasts from it `until` another one."""
+    start = () if selection.start is None else (Where(until or time, ">=", selection.start),)
     end = () if selection.end is None else (Where(time, "<", selection.end),)
     return (*of_site(selection), *start, *end)
 
 
 def reaching(selection: Selection) -> tuple[Where, ...]:
     """The selection's site, and the sessions that reach into its range."""
-    start = () if selection.start is None else (Where("end_time", ">=", selection.start),)
-    end = () if selection.end is None else (Where("start_time", "<", selection.end),)
-    return (*of_site(selection), *start, *end)
+    return within(selection, "start_time", "end_time")
 
 
 def of_site(selection: Selection) -> tuple[Where, ...]:

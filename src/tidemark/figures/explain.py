@@ -11,7 +11,7 @@ row `overlap` subtracts these repetitions, so the rows of every dimension add up
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -293,7 +293,9 @@ def _by_value(rows: Rows, selection: Selection, metric: Metric, *, quick: bool) 
     others = [dimension for dimension in DIMENSIONS if dimension not in counts]
     if metric.base is SESSIONS:
         # Sessions are those of people.
-        return counts | {"bot": pd.Series({"": 1})} | _of_sessions(rows, kept, metric, others)
+        own: Columns = {each: _OF_SESSION[each] for each in others if each in _OF_SESSION}
+        parts = _apart(rows, kept, metric, own) | _of_views(rows, kept, metric)
+        return counts | {"bot": pd.Series({"": 1})} | parts
     columns: Columns = {each: _OF_LINE[each] for each in others}
     return counts | _apart(rows, kept, metric, columns)
 
@@ -310,13 +312,6 @@ def _apart(rows: Rows, selection: Selection, metric: Metric, columns: Columns) -
     none = counted[list(columns)].isna().all(axis=1)
     parts = {each: counted[counted[each].notna() | (none & (each == "status"))] for each in columns}
     return {each: part.set_index(part[each].fillna(""))["n"] for each, part in parts.items()}
-
-
-def _of_sessions(
-    rows: Rows, selection: Selection, metric: Metric, dimensions: Sequence[str]
-) -> dict[str, pd.Series]:
-    own: Columns = {each: _OF_SESSION[each] for each in dimensions if each in _OF_SESSION}
-    return _apart(rows, selection, metric, own) | _of_views(rows, selection, metric)
 
 
 def _of_views(rows: Rows, selection: Selection, metric: Metric) -> dict[str, pd.Series]:

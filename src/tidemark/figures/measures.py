@@ -19,6 +19,7 @@ from tidemark.figures.query import (
     Columns,
     Condition,
     Expression,
+    Query,
     Where,
     count,
     count_true,
@@ -161,13 +162,15 @@ def _window(moment: datetime, seconds: int, *, up: bool) -> datetime:
 
 @dataclass(frozen=True)
 class _Measures:
-    """The measures `names` of `base`, and by what they are grouped, as for `measured`."""
+    """The measures `names` of `base`, by what they are grouped, and the rest as for `measured`."""
 
     base: Base
     names: tuple[str, ...]
     by: tuple[str, ...] = ()
     bins: Bins | None = None
     where: tuple[Condition, ...] = ()
+    order_by: tuple[str, ...] = ()
+    limit: int | None = None
 
     @property
     def groups(self) -> list[str]:
@@ -177,6 +180,13 @@ class _Measures:
     def sums(self) -> tuple[str, ...]:
         """The measures that add up."""
         return tuple(name for name in self.names if name != "visitors")
+
+    def query(self, table: str, time: str, columns: Columns, where: tuple[Condition, ...]) -> Query:
+        """The query of a table, with the bins of its column `time`."""
+        binned: Columns = {"bin": self.bins.of(time)} if self.bins else {}
+        return query(
+            table, binned | columns, where, group_by=self.groups, order_by=self.order_by, limit=self.limit
+        )
 
     def with_visitors(self, sums: pd.DataFrame, visitors: pd.DataFrame) -> pd.DataFrame:
         """The sums and the visitors of the same groups."""
@@ -209,14 +219,14 @@ def measured(
     one row.
     """
     bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
-    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where))
+    measures = _Measures(base, tuple(names), tuple(by), bins, tuple(where), tuple(order_by), limit)
     gold, parts = _answering(rows, base.golds, selection, bins)
     if gold is None:
-        result = _from_silver(rows, selection, measures, order_by, limit)
+        result = _from_silver(rows, selection, measures)
     elif len(parts) == 1:
-        result = _from_gold(rows, gold, parts[0], measures, order_by, limit)
+        result = _from_gold(rows, gold, parts[0], measures)
     else:
-        result = _added(rows, gold, parts, measures, order_by, limit)
+        result = _added(rows, gold, parts, measures)
     return in_utc(result, bins)
 
 
@@ -234,25 +244,17 @@ def _answering(
     return None, (selection,)
 
 
-def _from_gold(
-    rows: Rows,
-    gold: Gold,
-    selection: Selection,
-    measures: _Measures,
-    order_by: Sequence[str] = (),
-    limit: int | None = None,
-) -> pd.DataFrame:
+def _from_gold(rows: Rows, gold: Gold, selection: Selection, measures: _Measures) -> pd.DataFrame:
     kept = (*gold.where(selection), *measures.where)
-    columns: Columns = {"bin": measures.bins.of(gold.time)} if measures.bins else {}
-    columns |= {name: name for name in measures.by}
+    columns: Columns = {name: name for name in measures.by}
     columns |= {name: greatest(name) if name in NEWEST else total(name) for name in measures.sums}
-    if not columns:
+    if not columns and not measures.bins:
         return united(rows, gold, kept)
-    counted = rows(query(gold.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit))
+    counted = rows(measures.query(gold.table, gold.time, columns, kept))
     if "visitors" not in measures.names:
         return counted
     # A list with all values has the unions of every list with all values.
-    if limit is not None and measures.by and len(counted) >= limit:
+    if measures.limit is not None and measures.by and len(counted) >= measures.limit:
         kept = (*kept, Where(measures.by[0], "in", tuple(counted[measures.by[0]].unique().tolist())))
     return measures.with_visitors(counted, united(rows, gold, kept, measures.by, measures.bins))
 
@@ -264,33 +266,19 @@ def united(
     return visitors.distinct(rows, gold.table, where, Grouping(tuple(by), bins, gold.time))
 
 
-def _from_silver(
-    rows: Rows,
-    selection: Selection,
-    measures: _Measures,
-    order_by: Sequence[str] = (),
-    limit: int | None = None,
-) -> pd.DataFrame:
+def _from_silver(rows: Rows, selection: Selection, measures: _Measures) -> pd.DataFrame:
     base = measures.base
-    columns: Columns = {"bin": measures.bins.of(base.time)} if measures.bins else {}
-    columns |= {name: base.grouped(name) for name in measures.by}
+    columns: Columns = {name: base.grouped(name) for name in measures.by}
     columns |= {name: base.measures[name] for name in measures.names}
     kept = (*base.where(selection, rows), *measures.where, *base.only)
-    wanted = query(base.table, columns, kept, group_by=measures.groups, order_by=order_by, limit=limit)
+    wanted = measures.query(base.table, base.time, columns, kept)
     return daily.counted(rows, wanted, base.time, few=base.few)
 
 
-def _added(
-    rows: Rows,
-    gold: Gold,
-    parts: Sequence[Selection],
-    measures: _Measures,
-    order_by: Sequence[str],
-    limit: int | None,
-) -> pd.DataFrame:
+def _added(rows: Rows, gold: Gold, parts: Sequence[Selection], measures: _Measures) -> pd.DataFrame:
     """The figures of parts of a selection together."""
     grouping = Grouping(measures.by, measures.bins, gold.time)
-    summed = replace(measures, names=measures.sums)
+    summed = replace(measures, names=measures.sums, order_by=(), limit=None)
     frames, unions = [], []
     for part in parts:
         whole = has(rows, gold, part, measures.bins)
@@ -308,7 +296,7 @@ def _added(
     people = visitors.counts(visitors.merged(unions), grouping) if unions else None
     if not frames and people is not None:
         return people
-    sums = daily.ordered(_summed(frames, measures), order_by, limit)
+    sums = daily.ordered(_summed(frames, measures), measures.order_by, measures.limit)
     return sums if people is None else measures.with_visitors(sums, people)
 
 

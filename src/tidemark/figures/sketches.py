@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidemark.figures.ranges import ranges
+from tidemark.figures.columns import ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidemark.figures import conditions, longer, silver, steps
-from tidemark.figures.columns import coded, micros, whole
+from tidemark.figures.columns import coded, micros, ranges, whole
 from tidemark.figures.query import AnyOf, Condition, Where, query
-from tidemark.figures.ranges import ranges
 from tidemark.figures.reader import again, plain
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
