@@ -16,12 +16,13 @@ import streamlit as st
 
 from tidemark.figures import bots, errors, goals, overview, searches, suspected
 from tidemark.figures.extents import extents, of_site
-from tidemark.figures.measures import AUDIENCE, COUNTRIES, PAGES, SOURCES, TRAFFIC, Gold, united
+from tidemark.figures.measures import AUDIENCE, COUNTRIES, PAGES, SOURCES, TRAFFIC, Gold
 from tidemark.figures.permitted import Permitted
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
+from tidemark.figures.visitors import Grouping, distinct
 from tidemark.priority import give_way
 
 from . import clock, data, panels
@@ -90,7 +91,7 @@ def unite(reader: Reader, unions: UnionCache) -> None:
     selection = Selection(start=datetime.combine(newest - DAYS, time(), UTC))
     for gold, by in FIRST:
         with suppress(MissingTableError):
-            united(rows, gold, gold.where(selection), by)
+            distinct(rows, gold.table, gold.where(selection), Grouping(by, time=gold.time))
 
 
 def count(reader: Reader, unions: UnionCache, extensions: tuple[str, ...]) -> None:

@@ -36,11 +36,6 @@ def stamp(moment: datetime, zone: str, reference: datetime | None = None) -> str
     return local.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def from_wall(moment: datetime, zone: str) -> datetime:
-    """A naive wall-clock time of a zone as UTC."""
-    return moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
-
-
 def floor(moment: datetime, seconds: int) -> datetime:
     """The epoch-aligned multiple of `seconds` at or before a moment."""
     whole = int(moment.timestamp()) // seconds * seconds

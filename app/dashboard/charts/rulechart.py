@@ -13,12 +13,12 @@ from tidemark.figures.declared import GOAL
 from tidemark.figures.rules import of_lines, requests_of, watched
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import duration, number, shown
-from tidemark.figures.timespec import UTC_SCALE, Layer
+from tidemark.figures.timespec import UTC_SCALE, Layer, millis
 
 from .. import clock, colors, data
 from ..controls import actions
 from ..panel import Look, nothing
-from .timechart import bin_words, millis, over_time
+from .timechart import bin_words, over_time
 
 # A chart has at most this many windows, and as much time of a figure that is counted from single requests.
 MOST_WINDOWS = 2016

@@ -16,6 +16,7 @@ from tidemark.figures.bins import every_bin
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.text import shown
+from tidemark.figures.timespec import millis
 from tidemark.figures.zones import window
 
 from .. import colors
@@ -267,9 +268,3 @@ def stacked(
         before=before,
         zoom=zoom,
     )
-
-
-def millis(times: pd.Series) -> list[int]:
-    """Wall-clock times in the unit of marks (`at`)."""
-    values: list[int] = times.astype("datetime64[ms]").astype("int64").tolist()
-    return values

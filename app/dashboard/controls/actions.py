@@ -9,10 +9,11 @@ from typing import Any
 
 import streamlit as st
 
+from tidemark.figures import calendar
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 
-from .. import clock, who
+from .. import who
 from ..filters import CUSTOM
 from . import address
 
@@ -64,7 +65,7 @@ def remove_filter(text: str) -> None:
 
 def zoom(start: datetime, end: datetime, zone: str) -> None:
     """A callback: makes wall-clock times of a zone the range of all pages."""
-    bounds = [clock.from_wall(at, zone) for at in (start, end)]
+    bounds = [calendar.utc(at, zone) for at in (start, end)]
     address.choose(range=CUSTOM, start=bounds[0], end=bounds[1])
     st.session_state[OPENED] = None
     st.session_state[CHANGED] = True

@@ -13,6 +13,7 @@ import streamlit as st
 
 from tidemark.access.asking import Shared
 from tidemark.errors import SettingError
+from tidemark.figures import calendar
 from tidemark.figures.declared import declared
 from tidemark.figures.extents import Extent, of_site
 from tidemark.figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
@@ -298,7 +299,7 @@ def _custom(choice: address.Choice, extent: Extent) -> address.Choice:
 def _take_time(name: str, zone: str) -> None:
     """A callback: takes over a time of the custom range."""
     value = st.session_state[f"custom-{name}"]
-    address.choose(**{name: None if value is None else clock.from_wall(value, zone)})
+    address.choose(**{name: None if value is None else calendar.utc(value, zone)})
 
 
 def refuse() -> bool:

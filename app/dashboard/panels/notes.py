@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import notes
+from tidemark.figures import calendar, notes
 from tidemark.figures.text import clipped, plain, shown
 
-from .. import clock, data, who
+from .. import data, who
 from ..controls import noting
 from ..controls.grid import grid, time_column
 from ..panel import Look, nothing, panel
@@ -75,7 +75,7 @@ def _form(look: Look, home: Path) -> None:
         site = st.selectbox("Site", sites, index=chosen)
         if not st.form_submit_button("Add"):
             return
-    time = clock.from_wall(at, zone) if at else look.now.astimezone(UTC)
+    time = calendar.utc(at, zone) if at else look.now.astimezone(UTC)
     site = "" if site in (ALL_SITES, None) else site
     _done(noting.add(home, text, time, site) if text.strip() else "Write what happened.")
 

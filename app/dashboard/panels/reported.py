@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import reported
+from tidemark.figures import calendar, reported
 from tidemark.figures.comparison import Change
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
@@ -64,7 +64,7 @@ def page(reader: Reader, filters: Filters) -> None:
 def as_of(look: Look) -> datetime | None:
     """The chosen time."""
     chosen = st.session_state.get(AS_OF) if st.session_state.get(WHICH) == AT else None
-    return None if chosen is None else clock.from_wall(chosen, look.filters.zone)
+    return None if chosen is None else calendar.utc(chosen, look.filters.zone)
 
 
 def changes(look: Look) -> pd.DataFrame:

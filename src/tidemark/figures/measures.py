@@ -245,25 +245,19 @@ def _answering(
 
 
 def _from_gold(rows: Rows, gold: Gold, selection: Selection, measures: _Measures) -> pd.DataFrame:
+    grouping = Grouping(measures.by, measures.bins, gold.time)
     kept = (*gold.where(selection), *measures.where)
     columns: Columns = {name: name for name in measures.by}
     columns |= {name: greatest(name) if name in NEWEST else total(name) for name in measures.sums}
     if not columns and not measures.bins:
-        return united(rows, gold, kept)
+        return visitors.distinct(rows, gold.table, kept, grouping)
     counted = rows(measures.query(gold.table, gold.time, columns, kept))
     if "visitors" not in measures.names:
         return counted
     # A list with all values has the unions of every list with all values.
     if measures.limit is not None and measures.by and len(counted) >= measures.limit:
         kept = (*kept, Where(measures.by[0], "in", tuple(counted[measures.by[0]].unique().tolist())))
-    return measures.with_visitors(counted, united(rows, gold, kept, measures.by, measures.bins))
-
-
-def united(
-    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str] = (), bins: Bins | None = None
-) -> pd.DataFrame:
-    """The visitors of a gold table's rows, see `visitors.distinct`."""
-    return visitors.distinct(rows, gold.table, where, Grouping(tuple(by), bins, gold.time))
+    return measures.with_visitors(counted, visitors.distinct(rows, gold.table, kept, grouping))
 
 
 def _from_silver(rows: Rows, selection: Selection, measures: _Measures) -> pd.DataFrame:

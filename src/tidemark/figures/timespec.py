@@ -75,9 +75,9 @@ def spec(
     width = bin_seconds * 1000
     known = before if before is not None and len(before) else None
     bins = _wide(frame, known, series, before_name, running)
-    long = frame.assign(at=_millis(frame["bin"]))[["at", "series", "value"]].reset_index(drop=True)
+    long = frame.assign(at=millis(frame["bin"]))[["at", "series", "value"]].reset_index(drop=True)
     long["order"] = long["series"].map({name: i for i, name in enumerate(series)})
-    open_at = None if running is None else int(_millis(pd.Series([running])).iloc[0])
+    open_at = None if running is None else int(millis(pd.Series([running])).iloc[0])
     tooltip = [{"field": "when", "type": "nominal", "title": "Time"}]
     tooltip += [
         {"field": name, "type": "quantitative", "title": title, "format": number}
@@ -111,7 +111,7 @@ def spec(
             data["points"] = long.merge(bins, on="at")
             layers.append(_points(encoding, tooltip))
     if known is not None:
-        earlier = known.assign(at=_millis(known["bin"]))[["at", "series", "value"]]
+        earlier = known.assign(at=millis(known["bin"]))[["at", "series", "value"]]
         if kind == "bar":
             earlier = earlier.groupby("at", as_index=False)[["value"]].sum()
             earlier["at"] += width // 2
@@ -123,7 +123,7 @@ def spec(
         data["ends"] = ends
         layers += endlabels.layers(color, paint.halo)
     if notes is not None and len(notes):
-        data["notes"] = notes.assign(time=_millis(notes["time"])).drop(columns="bin", errors="ignore")
+        data["notes"] = notes.assign(time=millis(notes["time"])).drop(columns="bin", errors="ignore")
         wide, rule, flag = note_layers({"field": "time", "type": "temporal", "scale": UTC_SCALE}, paint.quiet)
         layers = [wide, rule, *layers, flag]
     return {
@@ -179,8 +179,8 @@ def note_layers(x: Layer, color: str) -> tuple[Layer, Layer, Layer]:
     )
 
 
-def _millis(times: pd.Series) -> pd.Series:
-    """Wall-clock times as epoch milliseconds."""
+def millis(times: pd.Series) -> pd.Series:
+    """Wall-clock times as epoch milliseconds, which the marks of charts have as `at`."""
     values: pd.Series = times.astype("datetime64[ms]").astype("int64")
     return values
 
@@ -214,7 +214,7 @@ def _wide(
     bins = bins.rename_axis("bin").reset_index()
     when = bins["bin"].dt.strftime("%Y-%m-%d %H:%M")
     bins["when"] = when.where(bins["bin"] != running, when + SO_FAR) if running is not None else when
-    return bins.assign(at=_millis(bins["bin"])).drop(columns="bin")
+    return bins.assign(at=millis(bins["bin"])).drop(columns="bin")
 
 
 def _pointed(
