@@ -16,13 +16,13 @@ from tidemark.figures import (
     alerts,
     bots,
     countries,
+    drill,
     errors,
     explain,
     extents,
     funnels,
     goals,
     latency,
-    lines,
     networks,
     overview,
     pages,
@@ -195,10 +195,10 @@ def _definitions(rows: Rows, selection: Selection, parameters: Parameters) -> Re
 
 
 def _lines(rows: Rows, selection: Selection, parameters: Parameters) -> Report:
-    limit = lines.USUAL if parameters.limit is None else parameters.limit
-    if not 1 <= limit <= lines.MOST:
-        raise SelectionError(f"limit: {limit} is too few or too many", f"Give 1 to {lines.MOST}.")
-    frame, cursor = lines.lines(rows, selection, limit, parameters.cursor)
+    limit = drill.USUAL_LINES if parameters.limit is None else parameters.limit
+    if not 1 <= limit <= drill.MOST_LINES:
+        raise SelectionError(f"limit: {limit} is too few or too many", f"Give 1 to {drill.MOST_LINES}.")
+    frame, cursor = drill.lines(rows, selection, limit, parameters.cursor)
     return Report({"next": cursor, "lines": records(frame)}, frame)
 
 
