@@ -19,7 +19,7 @@ from tidemark.figures.extents import extents, of_site
 from tidemark.figures.measures import AUDIENCE, COUNTRIES, PAGES, SOURCES, TRAFFIC, Gold
 from tidemark.figures.permitted import Permitted
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
 from tidemark.figures.visitors import Grouping, distinct
@@ -84,7 +84,7 @@ def _unite(reader: Reader, unions: UnionCache) -> None:
 
 def unite(reader: Reader, unions: UnionCache) -> None:
     """Unites the newest days of the first page's figures. Raises ReadError."""
-    rows = Direct(reader, unions)
+    rows = Rows(reader, unions)
     newest = of_site(extents(rows), None).newest
     if newest is None:
         return
@@ -97,7 +97,7 @@ def unite(reader: Reader, unions: UnionCache) -> None:
 def count(reader: Reader, unions: UnionCache, extensions: tuple[str, ...]) -> None:
     """Counts the newest days of the figures that read all lines, week by week; downloads are of files with one of the
     `extensions`. It rests as long as it has read, because an engine's threads do not give way. Raises ReadError."""
-    rows = Direct(reader, unions)
+    rows = Rows(reader, unions)
     newest = of_site(extents(rows), None).newest
     if newest is None:
         return

@@ -31,7 +31,7 @@ from tidemark.figures.reader import (
 )
 from tidemark.figures.recent import Recent
 from tidemark.figures.right import EVERYTHING, Right
-from tidemark.figures.rows import Direct, if_any
+from tidemark.figures.rows import Rows, if_any
 from tidemark.figures.unions import UnionCache
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def shared_kept() -> Recent[pa.Table]:
     return Recent(ROWS_BYTES)
 
 
-def rows_of(reader: Reader) -> Direct:
+def rows_of(reader: Reader) -> Rows:
     """The `Rows` of the pages: they are kept until a table of their query has another version."""
     keeping = reader if isinstance(reader, Keeping) else Keeping(reader, shared_kept(), _versions)
-    return Direct(keeping, shared_unions())
+    return Rows(keeping, shared_unions())
 
 
 @st.cache_resource(show_spinner=False)
@@ -105,7 +105,7 @@ def shared_results() -> Recent[bytes]:
     return Recent(RESULTS_BYTES)
 
 
-def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Direct], T]) -> T:
+def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Rows], T]) -> T:
     """A copy of the result of `make`, which is kept for all viewers until one of the tables has another version."""
     versions = _versions(reader, tables)
     kept = shared_results().made(

@@ -19,7 +19,7 @@ from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition, query
 from tidemark.figures.reader import MissingTableError, Reader, ReadError, Version
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import plain, shown
 from tidemark.figures.zones import floor
@@ -63,7 +63,7 @@ class Look:
     tables: tuple[str, ...] = ()
 
     @property
-    def rows(self) -> Direct:
+    def rows(self) -> Rows:
         return data.rows_of(self.reader)
 
     @functools.cached_property

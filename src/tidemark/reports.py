@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
 
 Text = str | int | datetime | None
 
@@ -104,11 +104,11 @@ def __dir__() -> list[str]:
 
 
 @cache
-def _rows(home: str | None) -> Direct:
+def _rows(home: str | None) -> Rows:
     """The tables of a home; its open tables are kept."""
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
 
-    return Direct(open_reader({**os.environ, **({"TIDEMARK_HOME": home} if home else {})}))
+    return Rows(open_reader({**os.environ, **({"TIDEMARK_HOME": home} if home else {})}))
 
 
 def _text(value: Text) -> str:

@@ -42,7 +42,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS
 from tidemark.figures.right import EVERYTHING, ROLES, Right, Role
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, SelectionError, filters_of
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_a_report_of_all_sites_is_of_those_that_a_role_may_see(
     chosen = filters_of(filters)
 
     def report(right: Right, site: str | None) -> Any:
-        rows = Direct(permitted(reader, right))
+        rows = Rows(permitted(reader, right))
         result = REPORTS[name](rows, Selection(site, filters=chosen), parameters).json
         return {key: value for key, value in result.items() if key != "suspected"}
 
@@ -113,17 +113,17 @@ def test_nobody_is_shown_to_a_viewer(reader: Reader, wanted: Query) -> None:
 
 
 def test_single_requests_and_their_lines_are_an_analysts(reader: Reader) -> None:
-    rows = Direct(permitted(reader, ANALYST))
+    rows = Rows(permitted(reader, ANALYST))
     result = drill.newest(rows, Selection())
     assert set(result["site"]) == {MINE}
     assert drill.line(rows, result.iloc[0]) is not None
     # Another site's line is not there for those who know where it is.
-    other = drill.newest(Direct(reader), Selection(OTHER)).iloc[0]
-    assert drill.line(Direct(reader), other) is not None and drill.line(rows, other) is None
+    other = drill.newest(Rows(reader), Selection(OTHER)).iloc[0]
+    assert drill.line(Rows(reader), other) is not None and drill.line(rows, other) is None
     with pytest.raises(ForbiddenError):
-        drill.newest(Direct(permitted(reader, VIEWER)), Selection())
+        drill.newest(Rows(permitted(reader, VIEWER)), Selection())
     with pytest.raises(ForbiddenError):
-        sessions.latest(Direct(permitted(reader, VIEWER)), Selection(), 5)
+        sessions.latest(Rows(permitted(reader, VIEWER)), Selection(), 5)
 
 
 def test_a_condition_on_another_table_is_of_the_same_sites(reader: Reader) -> None:

@@ -12,7 +12,7 @@ from streamlit.components.v2 import manifest_scanner
 from tests.app import lakehouse
 from tests.app.recounted import Scene
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,4 +36,4 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """The rows of a home, and its silver.requests as a frame."""
     home = tmp_path_factory.mktemp("home")
     lines = lakehouse.build(home, lakehouse.requests())
-    return Direct(DeltaReader(home)), lines
+    return Rows(DeltaReader(home)), lines

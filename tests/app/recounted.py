@@ -9,7 +9,7 @@ import pandas as pd
 
 from tests.app.lakehouse import START
 from tidemark.figures.query import Query
-from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 
 Scene = tuple[Rows, pd.DataFrame]
@@ -72,7 +72,7 @@ def people(lines: pd.DataFrame) -> int:
 
 
 @dataclass(frozen=True)
-class Noted(Direct):
+class Noted(Rows):
     """Rows that note the tables that are read."""
 
     tables: list[str] = field(default_factory=list)

@@ -20,7 +20,7 @@ from tidemark.figures import notes
 from tidemark.figures.alert_rules import rules_of
 from tidemark.figures.query import Where
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 
 RULE = """
 [alerts.errors]
@@ -179,10 +179,10 @@ def test_notes_are_added_and_removed(home: Path, began: datetime) -> None:
     next(b for b in page.button if b.label == "Add").click().run()
     assert "Write what happened" in page.error[0].value
 
-    [row] = notes.notes(Direct(DeltaReader(home))).to_dict("records")
+    [row] = notes.notes(Rows(DeltaReader(home))).to_dict("records")
     assert "there is no note x" in noting.remove(home, "x")
     assert noting.remove(home, row["note"]) == ""
-    assert notes.notes(Direct(DeltaReader(home))).empty
+    assert notes.notes(Rows(DeltaReader(home))).empty
 
 
 def test_a_dashboard_that_others_reach_offers_no_form(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from tidemark.figures.reader import Files, Reader, Through
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.recent import Recent
 from tidemark.figures.right import EVERYTHING, Right
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.figures.unions import UnionCache
 from tidemark.figures.zones import shifts
@@ -138,12 +138,12 @@ def same(left: pd.DataFrame, right: pd.DataFrame) -> None:
 
 
 def at_once(home: Path, q: Query) -> pd.DataFrame:
-    return Direct(Unknown(home))(q)
+    return Rows(Unknown(home))(q)
 
 
 def test_a_range_that_moves_reads_its_first_day_again(home: Path) -> None:
     reader = Watching(DeltaReader(home))
-    rows = Direct(reader)
+    rows = Rows(reader)
     for hours in (0, 1, 2, 30):
         reader.read.clear()
         start = START + timedelta(hours=5 + hours)
@@ -157,7 +157,7 @@ def test_a_range_that_moves_reads_its_first_day_again(home: Path) -> None:
 @pytest.mark.parametrize("end", [END - timedelta(hours=7), START + timedelta(days=3), None])
 def test_order_limit_and_end_are_those_of_the_query(home: Path, end: datetime | None) -> None:
     q = wanted(START + timedelta(minutes=77), end, order_by=["-requests", "path", "channel"], limit=7)
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     for _ in range(2):
         result = daily.counted(rows, q, "event_time")
         pd.testing.assert_frame_equal(result, at_once(home, q), check_dtype=False)
@@ -165,7 +165,7 @@ def test_order_limit_and_end_are_those_of_the_query(home: Path, end: datetime | 
 
 def test_a_line_of_an_old_day_is_counted(home: Path) -> None:
     reader = Watching(DeltaReader(home))
-    rows, q = Direct(reader), wanted(START)
+    rows, q = Rows(reader), wanted(START)
     daily.counted(rows, q, "event_time")
     reader.read.clear()
 
@@ -177,7 +177,7 @@ def test_a_line_of_an_old_day_is_counted(home: Path) -> None:
 
 
 def test_days_follow_a_table_that_is_changed_restored_and_replaced(home: Path) -> None:
-    rows, q = Direct(DeltaReader(home)), wanted(START)
+    rows, q = Rows(DeltaReader(home)), wanted(START)
     path = str(home / "tables" / TABLE)
     before = daily.counted(rows, q, "event_time")
     version = DeltaTable(path).version()
@@ -209,7 +209,7 @@ def test_a_day_is_not_kept_if_its_files_changed_while_it_was_read(home: Path) ->
 
     added, path, q = list[int](), str(home / "tables" / TABLE), wanted(START)
     before = at_once(home, q)
-    rows = Direct(Meanwhile(home))
+    rows = Rows(Meanwhile(home))
     same(daily.counted(rows, q, "event_time"), at_once(home, q))
     DeltaTable(path).restore(added[0])
     same(daily.counted(rows, q, "event_time"), before)
@@ -225,7 +225,7 @@ def test_few_distinct_values_are_counted_over_days(home: Path) -> None:
     people = distinct_values("visitor_id", Where("bot", "=", False))
     for more in ({"requests": count()}, {}):
         q = query(TABLE, {**BY, "people": people, **more}, where, group_by=list(BY))
-        rows = Direct(DeltaReader(home))
+        rows = Rows(DeltaReader(home))
         for _ in range(2):
             same(daily.counted(rows, q, "event_time", few=True), at_once(home, q))
     assert len(rows.unions.counts.entries.items()) == DAYS + 1
@@ -242,7 +242,7 @@ def test_bins_of_a_zone(home: Path, zone: str, seconds: int) -> None:
         [Where("event_time", ">=", start)],
         group_by=["bin", "site"],
     )
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     for few in (False, True, False):
         same(daily.counted(rows, q, "event_time", few=few), at_once(home, q))
 
@@ -254,7 +254,7 @@ def test_two_viewers_with_different_rights_get_their_own(home: Path) -> None:
         for _ in range(2):
             reader = permitted(DeltaReader(home), right)
             asked = reader.permitted(q) if isinstance(reader, Permitted) else q
-            own[right.about] = daily.counted(Direct(reader, cache), q, "event_time")
+            own[right.about] = daily.counted(Rows(reader, cache), q, "event_time")
             same(own[right.about], at_once(home, asked))
     sums = [int(each["requests"].sum()) for each in own.values()]
     assert sums[0] == sums[1] + sums[2] and min(sums) > 0
@@ -281,7 +281,7 @@ FALLBACKS = {
 @pytest.mark.parametrize("changed", FALLBACKS.values(), ids=FALLBACKS)
 def test_other_queries_are_read_at_once(home: Path, changed: Callable[[Query], Query]) -> None:
     q = changed(wanted(START))
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     same(daily.counted(rows, q, "event_time"), at_once(home, q))
     assert not rows.unions.counts.entries.items()
 
@@ -289,7 +289,7 @@ def test_other_queries_are_read_at_once(home: Path, changed: Callable[[Query], Q
 def test_a_line_of_a_wrong_year_is_counted_without_a_thousand_days(home: Path) -> None:
     add(home, {"event_time": datetime(1999, 1, 1, tzinfo=UTC), "path": "/old"})
     q = wanted(datetime(1990, 1, 1, tzinfo=UTC))
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     same(daily.counted(rows, q, "event_time"), at_once(home, q))
     assert not rows.unions.counts.entries.items()
 
@@ -300,7 +300,7 @@ def test_figures_of_silver_are_the_same_by_day(
     home: Path, filters: tuple[str, ...], site: str | None
 ) -> None:
     readers: tuple[Reader, ...] = (DeltaReader(home), Unknown(home))
-    both = tuple(map(Direct, readers))
+    both = tuple(map(Rows, readers))
     for hours in (0, 1, 25):
         selection = Selection(site, START + timedelta(hours=hours), None, filters=filters_of(filters))
         for figure in (
@@ -320,7 +320,7 @@ def test_days_are_counted_before_somebody_asks(home: Path) -> None:
 
     ahead.count(reader, cache, ("css",))
 
-    rows, selection = Direct(reader, cache), Selection(start=START)
+    rows, selection = Rows(reader, cache), Selection(start=START)
     reader.read.clear()
     known = (
         bots.pretenders(rows, selection, 300),

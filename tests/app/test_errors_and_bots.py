@@ -15,7 +15,7 @@ from tests.app.lakehouse import START
 from tests.app.recounted import Noted, Scene, inside, people, select
 from tidemark.figures import bots, errors, networks, sources, suspected
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 
 
 @pytest.mark.parametrize("filters", [(), ("status=404",), ("country=DE",)])
@@ -182,7 +182,7 @@ def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
         day("later", requests=1, robots_txt=1) | {"day": START + timedelta(days=1)},
     ]
     lakehouse.write(tmp_path, "silver.visitor_days", days)
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
 
     result = suspected.suspected(rows, select(hours=(3, 5)))
 

@@ -26,7 +26,7 @@ from tidemark.figures import (
 from tidemark.figures.extents import Extent
 from tidemark.figures.query import query
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 
@@ -270,8 +270,8 @@ def test_a_figure_opens_its_newest_rows_and_their_raw_lines(scene: Scene, tmp_pa
     names = ["topic", "partition", "offset", "site", "kafka_timestamp", "ingested_at"]
     raw = [row | {"value": b"line %d" % row["offset"]} for row in lines[names].to_dict("records")]
     lakehouse.write(tmp_path, "bronze.access_log", raw)
-    line = drill.line(Direct(DeltaReader(tmp_path)), result.iloc[0])
+    line = drill.line(Rows(DeltaReader(tmp_path)), result.iloc[0])
     assert line is not None
     assert line.value == b"line %d" % result["offset"].iloc[0]
     assert (line.format, line.rules_version, line.batch) == ("combined", "v1", None)
-    assert drill.line(Direct(DeltaReader(tmp_path)), {**result.iloc[0], "offset": 10**9}) is None
+    assert drill.line(Rows(DeltaReader(tmp_path)), {**result.iloc[0], "offset": 10**9}) is None

@@ -22,7 +22,7 @@ from tidemark.figures import (
     sources,
 )
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 HOUR = 3600
@@ -83,7 +83,7 @@ def test_filtered_figures(tmp_path: Path, filters: tuple[str, ...], figures: dic
     lakehouse.build(
         tmp_path / "passing", [row for row, passes in zip(generated, passing, strict=True) if passes]
     )
-    rows, only = (Direct(DeltaReader(tmp_path / name)) for name in ("all", "passing"))
+    rows, only = (Rows(DeltaReader(tmp_path / name)) for name in ("all", "passing"))
     assert 0 < passing.sum() < len(generated)
 
     filled = 0

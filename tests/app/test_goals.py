@@ -18,7 +18,7 @@ from tidemark.figures.declared import goals_of
 from tidemark.figures.extents import Extent
 from tidemark.figures.query import query
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.settings import Settings
 from tidemark.settings.sections import MeaningSettings
@@ -45,14 +45,14 @@ KNOWN = {**GOALS, "any": {"path": "/b*"}}
 @pytest.fixture(scope="module", params=["goals are new", "goals are known"])
 def scene(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Direct, pd.DataFrame, pd.DataFrame]:
+) -> tuple[Rows, pd.DataFrame, pd.DataFrame]:
     home = tmp_path_factory.mktemp("home")
     rows = lakehouse.requests(seed=4)
     for number, row in enumerate(rows):
         row["search_term"] = "shoes" if number % 7 == 0 else None
     meaning = MeaningSettings(goals=goals_of(KNOWN, "") if request.param == "goals are known" else {})
     lines = lakehouse.build(home, rows, settings=replace(Settings.of(), meaning=meaning))
-    direct = Direct(DeltaReader(home))
+    direct = Rows(DeltaReader(home))
     names = ["site", "visitor_id", "country", "device", "channel", "start_time", "end_time"]
     return direct, lines, direct(query("silver/sessions", names))
 

@@ -15,7 +15,7 @@ from tests.app.showing import show, table
 from tidemark.figures import definitions, drill, goals
 from tidemark.figures.declared import Goal
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
 
@@ -91,7 +91,7 @@ def test_filters_and_sites_apply(home: Path) -> None:
     ],
 )
 def test_the_filters_of_a_goal_keep_what_reaches_it(home: Path, goal: Goal, count: int) -> None:
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     kept = drill.newest(rows, Selection().having(*filters_of(goal, None)), (PEOPLE,))
     reaching = drill.newest(rows, Selection(), goals.matching(goal))
     assert kept["offset"].tolist() == reaching["offset"].tolist()

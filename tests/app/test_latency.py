@@ -18,7 +18,7 @@ from tidemark.figures import (
 )
 from tidemark.figures.quantiles import bounds
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 
@@ -139,7 +139,7 @@ def test_every_duration_has_the_same_bucket_by_logarithm_and_by_whole_bounds(tmp
         for i, each in enumerate([0, *edges])
     ]
     lakehouse.build(tmp_path, lines)
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
 
     result = latency.page_counts(rows, Selection(recount=True))
 

@@ -17,7 +17,7 @@ from tidemark.figures.dialects import Databricks
 from tidemark.figures.query import count, query
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.render import render
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 
 
@@ -34,7 +34,7 @@ def visit(number: int, paths: list[str], seconds: int = 10) -> list[dict[str, An
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Direct:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     home: Path = tmp_path_factory.mktemp("home")
     many = ["/a"] * 240
     items = [
@@ -47,7 +47,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Direct:
     for offset, row in enumerate(items):
         row |= {"topic": "access-log", "partition": 0, "offset": offset}
     lakehouse.build(home, items)
-    return Direct(DeltaReader(home))
+    return Rows(DeltaReader(home))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Direct:
         ("path=/late|/a", 5),
     ],
 )
-def test_sessions_with_a_page_beyond_their_steps_are_found(rows: Direct, filters: str, number: int) -> None:
+def test_sessions_with_a_page_beyond_their_steps_are_found(rows: Rows, filters: str, number: int) -> None:
     selection = Selection(filters=(Filter.parse(filters),))
     quick, general = conditions.of_sessions(selection, rows), conditions.of_sessions(selection)
     assert quick != general
@@ -70,12 +70,12 @@ def test_sessions_with_a_page_beyond_their_steps_are_found(rows: Direct, filters
     assert sessions.summary(rows, selection).sessions == number
 
 
-def test_other_fields_are_answered_by_lines(rows: Direct) -> None:
+def test_other_fields_are_answered_by_lines(rows: Rows) -> None:
     both = Selection(filters=(Filter.parse("path=/late"), Filter.parse("status=200")))
     assert conditions.of_sessions(both, rows) == conditions.of_sessions(both)
 
 
-def test_a_table_that_lacks_sessions_is_not_asked(rows: Direct, tmp_path: Path) -> None:
+def test_a_table_that_lacks_sessions_is_not_asked(rows: Rows, tmp_path: Path) -> None:
     """As while it is filled with history."""
     home = tmp_path / "home"
     shutil.copytree(Path(rows.reader.root).parent, home)
@@ -83,10 +83,10 @@ def test_a_table_that_lacks_sessions_is_not_asked(rows: Direct, tmp_path: Path) 
     one = table.to_pyarrow_table(columns=["session_id"])["session_id"][0].as_py()
     table.delete(f"session_id = '{one}'")
     selection = Selection(filters=(Filter.parse("path=/late"),))
-    assert conditions.of_sessions(selection, Direct(DeltaReader(home))) == conditions.of_sessions(selection)
+    assert conditions.of_sessions(selection, Rows(DeltaReader(home))) == conditions.of_sessions(selection)
 
 
-def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
+def test_the_semi_join_in_another_dialect(rows: Rows) -> None:
     selection = Selection(filters=(Filter.parse("path=/late"),), end=lakehouse.START + timedelta(hours=5))
     where = conditions.of_sessions(selection, rows)
     text = render(query(silver.SESSIONS, {"n": count()}, where), lambda table: table, Databricks())
@@ -94,7 +94,7 @@ def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
     assert "u.`element`['path'] IN (:" in text
 
 
-def walked(rows: Direct, *wanted: Any) -> dict[tuple[str, str], list[tuple[int, str]]]:
+def walked(rows: Rows, *wanted: Any) -> dict[tuple[str, str], list[tuple[int, str]]]:
     """The pageviews of each visitor of a site, in order."""
     result = walks.of_visitors(rows, *wanted)
     assert result.owners is not None
@@ -108,7 +108,7 @@ def walked(rows: Direct, *wanted: Any) -> dict[tuple[str, str], list[tuple[int, 
 @pytest.mark.parametrize("wanted", [((), ""), (("/a",), ""), (("/late*", "/b*"), ""), ((), "/late")])
 @pytest.mark.parametrize("hours", [(None, None), (1.2, None), (None, 5.1), (1.2, 1.5), (9, None)])
 def test_visitors_walk_the_same_by_steps_and_by_lines(
-    rows: Direct, wanted: tuple[tuple[str, ...], str], hours: tuple[float | None, float | None],
+    rows: Rows, wanted: tuple[tuple[str, ...], str], hours: tuple[float | None, float | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     start, end = (None if h is None else lakehouse.START + timedelta(hours=h) for h in hours)

@@ -29,13 +29,13 @@ from tidemark.figures import (
     suspected,
 )
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.figures.text import duration, number
 from tidemark.settings import Settings
 
 APDEX = 0.03
-Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
+Chosen = tuple[Path, tuple[str, ...], Rows, Selection]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[(), ("device=mobile", "path^/a")], ids=["all", "filtered"])
 def chosen(home: Path, request: pytest.FixtureRequest) -> Chosen:
     """A home, filters as text, and the rows and the selection by which the figure functions are asked."""
-    return home, request.param, Direct(DeltaReader(home)), Selection(filters=filters_of(request.param))
+    return home, request.param, Rows(DeltaReader(home)), Selection(filters=filters_of(request.param))
 
 
 def test_overview(chosen: Chosen) -> None:
@@ -113,7 +113,7 @@ def test_performance(chosen: Chosen) -> None:
 
 
 def test_bots(home: Path) -> None:
-    rows, selection = Direct(DeltaReader(home)), Selection()
+    rows, selection = Rows(DeltaReader(home)), Selection()
     page = show("bots", home, preset="all")
 
     result = bots.bots(rows, selection)
@@ -146,7 +146,7 @@ def test_bots(home: Path) -> None:
 
 
 def test_networks(home: Path) -> None:
-    rows, selection = Direct(DeltaReader(home)), Selection()
+    rows, selection = Rows(DeltaReader(home)), Selection()
     page = show("networks", home, preset="all")
 
     result = networks.networks(rows, selection)
@@ -190,7 +190,7 @@ def test_a_panel_opens_its_requests(home: Path) -> None:
 
     next(b for b in page.button if b.key == "requests-overview-devices_panel").click().run()
     opened = page.session_state["opened"]
-    result = drill.newest(Direct(DeltaReader(home)), opened.selection, opened.where)
+    result = drill.newest(Rows(DeltaReader(home)), opened.selection, opened.where)
     assert len(result) > 100 and set(result["bot_name"].dropna()) == set()
 
 
@@ -220,7 +220,7 @@ def test_tiles_and_a_panel_say_what_moved(home: Path) -> None:
     def expected(metric: str, most: int, *, quick: bool = False) -> list[list[int]]:
         hours = [lakehouse.START + timedelta(hours=hours) for hours in (14, 42, 70)]
         now, before = Selection(start=hours[1], end=hours[2]), Selection(start=hours[0], end=hours[1])
-        explained = explain.explain(Direct(DeltaReader(home)), metric, now, before, quick=quick)
+        explained = explain.explain(Rows(DeltaReader(home)), metric, now, before, quick=quick)
         rows = explained.rows[(explained.rows["kind"] == "value") & (explained.rows["change"] != 0)]
         rows = pd.concat([explain.outstanding(explained, moved._OUTSTANDING), rows])
         rows = rows.drop_duplicates(["dimension", "value"]).head(most)

@@ -21,7 +21,7 @@ from tidemark.figures.query import Query, query, total
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.recent import Recent
 from tidemark.figures.right import Right
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 
 NOW = datetime.now(UTC)
 TRAFFIC = "gold/traffic"
@@ -122,7 +122,7 @@ def test_results_are_kept_until_their_table_changes_and_every_panel_has_a_copy(t
     made: list[int] = []
 
     def result() -> pd.DataFrame:
-        def make(rows: Direct) -> pd.DataFrame:
+        def make(rows: Rows) -> pd.DataFrame:
             made.append(int(rows(wanted)["requests"].item()))
             return rows(wanted)
 

@@ -32,7 +32,7 @@ from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.query import Where, count, distinct_values, query, time_bin
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.render import render
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 
 # The figures whose queries panels show.
@@ -130,7 +130,7 @@ def test_every_figure_has_a_query_that_duckdb_runs(
 
 @pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
 def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> None:
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
 
     lines, sessions = run(home, overview.overview, selection)
     result = overview.overview(rows, selection)
@@ -147,7 +147,7 @@ def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> 
 
 @pytest.mark.parametrize("end", sessions.ENDS)
 def test_where_sessions_begin_and_end_is_one_query(home: Path, end: str) -> None:
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
 
     (table,) = run(home, partial(sessions.by, column=end), Selection())
     pd.testing.assert_frame_equal(sessions.by(rows, Selection(), end), table, check_dtype=False)

@@ -50,7 +50,7 @@ from tidemark.figures.query import (
 from tidemark.figures.reader import MissingColumnError, MissingTableError, Reader, ReadError, plain
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.reader_warehouse import of_schema
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.visitors import distinct
 from tidemark.local.process import wait_until
 
@@ -110,7 +110,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
 
 
 def read(reader: Reader, *args: Any, **kwargs: Any) -> pd.DataFrame:
-    return Direct(reader)(query(*args, **kwargs))
+    return Rows(reader)(query(*args, **kwargs))
 
 
 def sessions(home: Path) -> None:
@@ -258,7 +258,7 @@ def test_visitors_are_united(tmp_path: Path, opened: Open) -> None:
     requests = [tables.Request(NOON + timedelta(hours=i), f"v{i % 7}") for i in range(40)]
     tables.write_gold(tmp_path, requests)
 
-    assert distinct(Direct(opened(tmp_path)), "gold/traffic", ())["visitors"].item() == 7
+    assert distinct(Rows(opened(tmp_path)), "gold/traffic", ())["visitors"].item() == 7
 
 
 def test_versions_and_missing_tables(tmp_path: Path, opened: Open) -> None:

@@ -19,7 +19,7 @@ from tidemark.figures import errors, funnels, paths, reader_delta
 from tidemark.figures.declared import Definition, Step
 from tidemark.figures.query import Query
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.rows import Rows
 from tidemark.figures.scan import scan
 from tidemark.figures.selection import Selection, filters_of
 
@@ -66,7 +66,7 @@ def test_files_of_a_home_are_read_without_calling_python(
     shutil.copytree(Path(rows.reader.root).parent, place)
     opened = []
     monkeypatch.setattr(DeltaStorageHandler, "open_input_file", lambda handler, path: opened.append(path))
-    assert repr(FIGURES[figure](Direct(DeltaReader(place)))) == repr(FIGURES[figure](rows))
+    assert repr(FIGURES[figure](Rows(DeltaReader(place)))) == repr(FIGURES[figure](rows))
     assert not opened
 
 
@@ -87,5 +87,5 @@ def test_a_table_that_is_replaced_while_its_rows_are_read_is_read_again(
         return scan(table, q, coded)
 
     monkeypatch.setattr(reader_delta, "scan", overtaken)
-    assert repr(FIGURES[figure](Direct(DeltaReader(tmp_path / "home")))) == repr(expected)
+    assert repr(FIGURES[figure](Rows(DeltaReader(tmp_path / "home")))) == repr(expected)
     assert replaced

@@ -14,7 +14,7 @@ from tidemark.contract import registry
 from tidemark.contract.quality_tables import NOTES, REPORTED
 from tidemark.figures import reported
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
@@ -41,8 +41,8 @@ class Home:
             self.store.ensure(table)
 
     @property
-    def rows(self) -> Direct:
-        return Direct(DeltaReader(self.home))
+    def rows(self) -> Rows:
+        return Rows(DeltaReader(self.home))
 
     def report(self, at: datetime) -> None:
         span = Span(START, START + timedelta(days=DAYS, hours=2), START + timedelta(days=DAYS, hours=2))
@@ -120,4 +120,4 @@ def test_the_history_of_a_day_has_its_notes(home: Home) -> None:
 
 def test_a_home_without_reports(tmp_path: Path) -> None:
     lakehouse.build(tmp_path, lakehouse.requests(visitors=2, bots=0))
-    assert reported.changes(Direct(DeltaReader(tmp_path)), Selection(), datetime.now(UTC)).empty
+    assert reported.changes(Rows(DeltaReader(tmp_path)), Selection(), datetime.now(UTC)).empty

@@ -16,7 +16,7 @@ from tidemark.errors import SettingError
 from tidemark.figures.alert_rules import Rule, rule_of
 from tidemark.figures.declared import Declared
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.rules import watched
 
 WEEK = timedelta(days=7)
@@ -40,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def drawn(home: Path, rule: Rule, first: datetime, start: datetime, end: datetime) -> pd.DataFrame:
-    return watched(Direct(DeltaReader(home)), rule, SITE, first, start, end)
+    return watched(Rows(DeltaReader(home)), rule, SITE, first, start, end)
 
 
 def counted(lines: pd.DataFrame, days: timedelta) -> np.ndarray:

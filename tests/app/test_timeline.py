@@ -15,7 +15,7 @@ from tidemark.figures.declared import Goal
 from tidemark.figures.permitted import ForbiddenError, permitted
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.right import Right
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import several
 from tidemark.figures.timeline import session_at, timeline
@@ -64,12 +64,12 @@ def test_a_viewer_sees_no_session(scene: Scene) -> None:
     rows, _ = scene
     session = sessions.latest(rows, Selection(), 1)["session_id"].iloc[0]
     with pytest.raises(ForbiddenError):
-        timeline(Direct(permitted(rows.reader, Right("viewer"))), session, GOALS, GAP)
+        timeline(Rows(permitted(rows.reader, Right("viewer"))), session, GOALS, GAP)
 
 
 def test_the_address_opens_a_session_and_another_one_of_its_visitor(tmp_path: Path) -> None:
     lakehouse.build(tmp_path, lakehouse.requests())
-    every = sessions.latest(Direct(DeltaReader(tmp_path)), Selection(), 100_000)
+    every = sessions.latest(Rows(DeltaReader(tmp_path)), Selection(), 100_000)
     known = every.groupby("visitor_id")["session_id"].transform("count")
     session = every[known > 1].iloc[0]
 

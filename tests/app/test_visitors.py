@@ -16,7 +16,7 @@ from tests.app.tables import Request
 from tidemark.figures.bins import Bins
 from tidemark.figures.query import Query, Where
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import unite
 from tidemark.figures.unions import UnionCache
 from tidemark.figures.visitors import Grouping, distinct
@@ -46,7 +46,7 @@ def people(requests: list[Request], **wanted: object) -> int:
 def test_visitors_of_a_range_are_distinct_over_windows_and_added_over_sites(tmp_path: Path) -> None:
     requests = crowd(1)
     tables.write_gold(tmp_path, requests)
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
     start = NOON - timedelta(days=2, hours=3)
     inside = [r for r in requests if r.time >= start]
     where = (Where("window_start", ">=", start),)
@@ -65,7 +65,7 @@ def test_visitors_of_time_bins_shorter_and_longer_than_a_day(tmp_path: Path, sec
     requests = crowd(2, days=9)
     tables.write_gold(tmp_path, requests)
 
-    result = distinct(Direct(DeltaReader(tmp_path)), "gold/traffic", (), Grouping(bins=Bins(seconds)))
+    result = distinct(Rows(DeltaReader(tmp_path)), "gold/traffic", (), Grouping(bins=Bins(seconds)))
 
     wanted: dict[datetime, list[Request]] = {}
     for request in requests:
@@ -79,7 +79,7 @@ def test_a_revised_day_is_united_again_and_the_others_are_kept(tmp_path: Path) -
     requests = crowd(3)
     tables.write_gold(tmp_path, requests)
     cache = UnionCache()
-    rows = Direct(DeltaReader(tmp_path), cache)
+    rows = Rows(DeltaReader(tmp_path), cache)
     assert distinct(rows, "gold/traffic", ())["visitors"].item() == people(requests)
     before = {key: value for key, (_, value) in cache.entries.items()}
 
@@ -95,7 +95,7 @@ def test_days_between_revised_ones_are_not_read_again(tmp_path: Path) -> None:
     requests = crowd(6, days=9)
     tables.write_gold(tmp_path, requests)
     reader = Recording(tmp_path)
-    rows = Direct(reader)
+    rows = Rows(reader)
     start = NOON - timedelta(days=8)
     distinct(rows, "gold/traffic", (Where("window_start", ">=", start),))
     reader.bounds.clear()
@@ -132,7 +132,7 @@ def test_unions_take_the_bytes_of_distinct_hashes(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, daily)
     cache = UnionCache()
 
-    assert distinct(Direct(DeltaReader(tmp_path), cache), "gold/traffic", ())["visitors"].item() == 200
+    assert distinct(Rows(DeltaReader(tmp_path), cache), "gold/traffic", ())["visitors"].item() == 200
 
     for _, (_, value) in cache.entries.items():
         assert [len(union.given) for union in value.values()] == [200]
@@ -141,7 +141,7 @@ def test_unions_take_the_bytes_of_distinct_hashes(tmp_path: Path) -> None:
 def test_bins_within_days_are_remembered_once(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, crowd(7))
     cache = UnionCache()
-    rows = Direct(DeltaReader(tmp_path), cache)
+    rows = Rows(DeltaReader(tmp_path), cache)
 
     result = [distinct(rows, "gold/traffic", (), Grouping(bins=Bins(3600))) for _ in range(2)]
 
@@ -154,7 +154,7 @@ def test_no_rows_are_no_visitors(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, crowd(4, number=10))
     where = (Where("site", "=", "nowhere"),)
 
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
     assert distinct(rows, "gold/traffic", where)["visitors"].item() == 0
     by = distinct(rows, "gold/traffic", where, Grouping(bins=Bins(60)))
     assert by.empty
@@ -190,7 +190,7 @@ def test_past_days_are_united_before_somebody_asks_and_give_the_same(tmp_path: P
 
     # Of a table, its columns and a day; unions of several days have no single one.
     days = {key for key, _ in cache.entries.items() if len(key) == 3}
-    everything = distinct(Direct(reader, cache), "gold/traffic", ())
+    everything = distinct(Rows(reader, cache), "gold/traffic", ())
     assert everything["visitors"].item() == people(requests)
     assert days == {key for key, _ in cache.entries.items() if len(key) == 3}, "a day was united again"
 

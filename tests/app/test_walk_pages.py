@@ -17,11 +17,11 @@ from tidemark.engine import sketches
 from tidemark.figures import extents, funnels, paths, retention
 from tidemark.figures.declared import declared
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.figures.text import number, share
 
-Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
+Chosen = tuple[Path, tuple[str, ...], Rows, Selection]
 SETTINGS = """
 [goals.deep]
 path = "/a/*"
@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=[(), ("country!=ZZ", "path!=/it's")], ids=["all", "filtered"])
 def chosen(home: Path, request: pytest.FixtureRequest) -> Chosen:
-    return home, request.param, Direct(DeltaReader(home)), Selection(filters=filters_of(request.param))
+    return home, request.param, Rows(DeltaReader(home)), Selection(filters=filters_of(request.param))
 
 
 def drawn(page: AppTest) -> AppTest:
@@ -79,7 +79,7 @@ def test_a_funnel_of_typed_steps_and_how_to_keep_it(home: Path, tmp_path: Path) 
 
     page = drawn(page.multiselect(key="step").set_value(["/*", "/a*"]).run())
     definition = declared(tmp_path).built(["/*", "/a*"], "visitor", "24h")
-    result = funnels.funnel(Direct(DeltaReader(tmp_path)), Selection(), definition)
+    result = funnels.funnel(Rows(DeltaReader(tmp_path)), Selection(), definition)
     assert table(page, "step", "count")["count"].tolist() == result.counts
     kept = page.code[0].value
     (tmp_path / "tidemark.toml").write_text(kept)

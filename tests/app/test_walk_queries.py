@@ -15,7 +15,7 @@ from tidemark.figures import extents, funnels, paths, retention, walk_queries
 from tidemark.figures.declared import Definition, Step
 from tidemark.figures.periods import Every
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, filters_of
 
 RANGE = (lakehouse.START + timedelta(hours=3), lakehouse.START + timedelta(hours=50))
@@ -47,7 +47,7 @@ def run(home: Path, text: str) -> pd.DataFrame:
 @pytest.mark.parametrize("visitor", [True, False], ids=["visitor", "session"])
 def test_funnels(home: Path, selection: Selection, visitor: bool) -> None:
     definition = Definition(STEPS, visitor, timedelta(hours=2))
-    wanted = funnels.funnel(Direct(DeltaReader(home)), selection, definition).table()
+    wanted = funnels.funnel(Rows(DeltaReader(home)), selection, definition).table()
     result = run(home, walk_queries.funnel(selection, definition, str(home / "tables")))
     names = ["name", "count", "median_seconds"]
     pd.testing.assert_frame_equal(result[names], wanted[names], check_dtype=False)
@@ -60,7 +60,7 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
     definition, root, rows = (
         Definition(STEPS, visitor, timedelta(hours=2)),
         str(home / "tables"),
-        Direct(DeltaReader(home)),
+        Rows(DeltaReader(home)),
     )
     for label in funnels.LABELS:
         wanted = funnels.by(rows, selection, definition, funnels.funnel(rows, selection, definition), label)
@@ -77,7 +77,7 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
 @pytest.mark.parametrize("selection", SELECTIONS[:2], ids=["all", "lines"])
 @pytest.mark.parametrize("by", ["day", "week"])
 def test_retention(home: Path, selection: Selection, by: Every) -> None:
-    rows = Direct(DeltaReader(home))
+    rows = Rows(DeltaReader(home))
     wanted = retention.retention(rows, selection, by, extents.of_site(extents.extents(rows), selection.site))
     result = run(home, walk_queries.retention(selection, by, str(home / "tables")))
     counts = {
@@ -100,7 +100,7 @@ def test_retention(home: Path, selection: Selection, by: Every) -> None:
 )
 def test_paths(home: Path, selection: Selection, page: str | None, backward: bool, folded: bool) -> None:
     how = {"backward": backward, "folded": folded}
-    wanted = paths.paths(Direct(DeltaReader(home)), selection, page, **how)
+    wanted = paths.paths(Rows(DeltaReader(home)), selection, page, **how)
     result = run(home, walk_queries.paths(selection, page, str(home / "tables"), **how))
     for level, sheet in enumerate(wanted.levels):
         shown = sheet[~sheet["path"].isin([paths.OTHER, paths.LEFT])]

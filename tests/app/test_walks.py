@@ -23,7 +23,7 @@ from tidemark.figures.declared import Definition, Step, duration
 from tidemark.figures.extents import Extent
 from tidemark.figures.periods import Every
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection, SelectionError
 from tidemark.figures.walks import Walks, matches, ordered
 
@@ -234,7 +234,7 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
     generated = random_walks(11, 120)
     write(tmp_path, "silver/requests", requests_table(generated))
     write(tmp_path, "silver/sessions", sessions_table(generated))
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
     definition = Definition(STEPS, within=timedelta(hours=10))
     selection = Selection("shop", START, START + timedelta(hours=20))
     result = funnels.funnel(rows, selection, definition)
@@ -278,7 +278,7 @@ def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
     own = {name: columns[name] for name in ("session_id", "site", "start_time")}
     sessions = pa.table({**own, "channel": ["direct", "referral"] * 25, "country": ["DE"] * 50})
     write(tmp_path, "silver/sessions", sessions.take(pa.array(np.random.default_rng(1).permutation(50))))
-    rows = Direct(DeltaReader(tmp_path))
+    rows = Rows(DeltaReader(tmp_path))
     definition = Definition(STEPS, visitor=False)
     expected = [depth(walk, PATTERNS, None, None) for walk in generated]
     result = funnels.funnel(rows, Selection(), definition)
@@ -356,7 +356,7 @@ def test_retention_equals_sets_of_visitors(tmp_path: Path, by: Every, filters: t
     expected = cohorts(kept, by)
     newest = START + timedelta(days=45)
     result = retention.retention(
-        Direct(DeltaReader(tmp_path)), Selection(filters=filters), by, Extent(START, newest)
+        Rows(DeltaReader(tmp_path)), Selection(filters=filters), by, Extent(START, newest)
     )
     assert result.share == 1.0
     assert result.open_from == result.periods[-1] == first_day(newest.date(), by)
@@ -388,7 +388,7 @@ def test_retention_beyond_a_full_sketch_says_its_error(tmp_path: Path) -> None:
     write(tmp_path, "gold/visitor_hours", pa.table(table))
     extent = Extent(START, START + timedelta(days=5))
 
-    result = retention.retention(Direct(DeltaReader(tmp_path)), Selection("shop"), "day", extent)
+    result = retention.retention(Rows(DeltaReader(tmp_path)), Selection("shop"), "day", extent)
 
     truth = [[2_500_000, 800_000, 400_000], [400_000, 100_000], [300_000]]
     for cohort, row in enumerate(truth):

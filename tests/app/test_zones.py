@@ -23,7 +23,7 @@ from tidemark import reports
 from tidemark.figures import overview, query, zones
 from tidemark.figures.measures import LINES, RESPONSES, measured
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 DAY = 86_400
@@ -88,7 +88,7 @@ def test_a_day_on_which_clocks_change_is_longer_or_shorter() -> None:
 def test_clocks_that_change_within_the_range_are_a_case_of_the_query(scene: Scene) -> None:
     """The days before and after the change are days of the zone, in any engine's SQL."""
     rows, lines = scene
-    assert isinstance(rows, Direct)
+    assert isinstance(rows, Rows)
     selection = replace(select(hours=(-400, 800), recount=True), zone="Europe/Berlin")
     found = overview.over_time(rows, selection, DAY)
     local = lines["event_time"].dt.tz_convert("Europe/Berlin").dt.floor("1D").dt.tz_convert("UTC")
@@ -163,7 +163,7 @@ def test_a_day_on_which_clocks_change_has_each_request_once(
 
     clock = ZoneInfo(zone)
     start, end = (datetime.fromisoformat(each).replace(tzinfo=clock) for each in (day, following))
-    found = overview.over_time(Direct(DeltaReader(home)), Selection(None, start, end, zone), zones.HOUR)
+    found = overview.over_time(Rows(DeltaReader(home)), Selection(None, start, end, zone), zones.HOUR)
     assert found["bin"].is_unique and found["requests"].sum() == requests
     if hours == int(hours):
         assert found["requests"].tolist() == [60] * int(hours)

@@ -215,7 +215,7 @@ def main() -> None:
     from tidemark.figures.open import open_reader
     from tidemark.figures.query import Where, query
     from tidemark.figures.reader import MissingTableError, ReadError
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
 
     warehouse = Warehouse()
     server, requests = serve(warehouse, certificate(Path.cwd()))
@@ -228,7 +228,7 @@ def main() -> None:
             "DATABRICKS_TOKEN": "a-token",
         }
     )
-    rows = Direct(reader)
+    rows = Rows(reader)
     columns = ["session_id", "start_time", "pages", "sketch", "reasons"]
     where = [Where("site", "=", "it's"), Where("start_time", ">=", NOON)]
     frame = rows(query("silver/sessions", columns, where))

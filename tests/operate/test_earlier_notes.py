@@ -15,7 +15,7 @@ from tests.fixtures.home import HOMES
 from tidemark.contract.quality_tables import REPORTED
 from tidemark.figures import reported
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.home import Home
 from tidemark.operate import goal_notes, notes, site_settings
 from tidemark.operate.note import Note
@@ -119,5 +119,5 @@ def test_the_history_of_a_day_has_the_notes_that_changed_it(home: Home) -> None:
     ]
     home.store.ensure(REPORTED)
     home.store.append_arrow(REPORTED, pa.Table.from_pylist(reports, REPORTED.arrow_schema))
-    history = reported.history(Direct(DeltaReader(home.settings.home)), "shop", DAY)
+    history = reported.history(Rows(DeltaReader(home.settings.home)), "shop", DAY)
     assert history["note"].tolist() == ["", "Rebuilt: all; session_gap_seconds was 1800, now 600"]

@@ -18,7 +18,7 @@ from tidemark.figures.paths import LEVELS, SHOWN
 from tidemark.figures.question import Parameters
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.settings import Settings
 
@@ -66,7 +66,7 @@ def declared_in(settings: Settings) -> Settings:
 
 def assert_walks(home: Path, expected: Expected) -> None:
     """Compares the reports of a home that declares SETTINGS with a recount of all its lines."""
-    rows, known = Direct(DeltaReader(home)), declared(home)
+    rows, known = Rows(DeltaReader(home)), declared(home)
 
     def report(which: str, **wanted: Any) -> dict[str, Any]:
         return REPORTS[which](rows, Selection(), Parameters(known, **wanted)).json

@@ -23,7 +23,7 @@ from tidemark.figures.funnels import funnel
 from tidemark.figures.known import NotKnownError
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.retention import retention
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
@@ -217,7 +217,7 @@ def test_a_rebuild_applies_a_stricter_mode_to_history(
 
 @pytest.mark.parametrize("mode", ("exact", "masked", "anonymous"))
 def test_what_a_mode_makes_unknown_is_reported(homes: dict[str, Settings], mode: str) -> None:
-    shown, selection = Direct(DeltaReader(homes[mode].home)), Selection("shop")
+    shown, selection = Rows(DeltaReader(homes[mode].home)), Selection("shop")
     steps = (Step("home", "/"), Step("a", "/a"))
     expectation = (
         pytest.raises(NotKnownError, match="not known in this mode") if mode == "anonymous" else nullcontext()

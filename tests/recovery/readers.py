@@ -18,7 +18,7 @@ from tidemark.errors import TidemarkError
 from tidemark.figures.declared import declared
 from tidemark.figures.question import question
 from tidemark.figures.report import report
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.settings import Settings
 
 REPORTS = ("overview", "pages", "sources", "errors", "bots")
@@ -46,9 +46,9 @@ def reading(settings: Settings) -> Iterator[Answered]:
     open_reader = reader_of(settings)
     answers = Answers(lambda: reader_of(settings))
     ask: dict[str, Callable[[str], object]] = {
-        "reader": lambda name: report(Direct(open_reader), question(name, _RANGE, declared(settings.home))),
+        "reader": lambda name: report(Rows(open_reader), question(name, _RANGE, declared(settings.home))),
         "new reader": lambda name: report(
-            Direct(reader_of(settings)), question(name, _RANGE, declared(settings.home))
+            Rows(reader_of(settings)), question(name, _RANGE, declared(settings.home))
         ),
         "API client": lambda name: asyncio.run(answers.answer(OWNER, name, _RANGE)),
     }

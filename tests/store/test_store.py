@@ -24,7 +24,7 @@ from tidemark.engine.executors import Spread
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import TableError
 from tidemark.figures import query as figures
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.directories import Directories
@@ -135,7 +135,7 @@ def test_its_reader_answers_queries_of_figures(store: Store) -> None:
     columns = {"site": "site", "views": figures.total("pageviews")}
     where = [figures.Where("window_start", "<", at(5)), figures.Where("site", "in", ("a", "b's"))]
     asked = figures.query("gold/windows", columns, where, group_by=["site"], order_by=["site"])
-    assert Direct(store.reader)(asked).values.tolist() == [["a", 1], ["b's", 4]]
+    assert Rows(store.reader)(asked).values.tolist() == [["a", 1], ["b's", 4]]
     version = store.reader.version("gold/windows")
     assert version is not None and version.number == store.version(WINDOWS)
 

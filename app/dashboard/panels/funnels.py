@@ -13,7 +13,7 @@ from tidemark.figures.comparison import Change, known
 from tidemark.figures.declared import Definition
 from tidemark.figures.funnels import LABELS, Funnel
 from tidemark.figures.reader import Reader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, plain, shown
@@ -88,7 +88,7 @@ def _counted_before(look: Look, period: Selection, definition: Definition) -> pd
 
 
 def _counted_by(look: Look, selection: Selection, definition: Definition, label: str) -> pd.DataFrame:
-    def make(rows: Direct) -> pd.DataFrame:
+    def make(rows: Rows) -> pd.DataFrame:
         return funnels.by(rows, selection, definition, _with_lost(look, selection, definition)[0], label)
 
     return data.remembered(look.reader, TABLES, f"funnel {selection} {definition} {label}", make)

@@ -27,7 +27,7 @@ from tidemark.figures.recent import Recent
 from tidemark.figures.report import Report, json_text, report
 from tidemark.figures.report_specs import LINES
 from tidemark.figures.right import Right
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.spec import LIMIT
 from tidemark.figures.text import csv
 from tidemark.figures.unions import UnionCache
@@ -193,7 +193,7 @@ class Answers:
         if name != LINES.name:
             own.pop(LIMIT.name, None)
             limit = max(0, min(limit, self.limits.rows))
-        wanted = question(name, own, declarations(Direct(self._versions.reader), right), ranged=True)
+        wanted = question(name, own, declarations(Rows(self._versions.reader), right), ranged=True)
         if not right.at_least(wanted.spec.role):
             raise ForbiddenError(
                 f"{wanted.spec.name} is for those with the role {wanted.spec.role}",
@@ -210,7 +210,7 @@ class Answers:
         begun = time.monotonic()
         watched = Watched(self.reader, self.limits.seconds, until)
         try:
-            rows = Direct(permitted(watched, right), self._unions)
+            rows = Rows(permitted(watched, right), self._unions)
             result = limited(report(rows, asked.question), asked.limit)
         finally:
             if begun < until:

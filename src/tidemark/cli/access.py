@@ -223,10 +223,10 @@ def _line(row: dict[Any, Any]) -> str:
 
 def _log(settings: Settings) -> pd.DataFrame:
     from tidemark.access.audit import newest
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
     from tidemark.home import Home
 
-    return newest(Direct(Home.of(settings).store.reader))
+    return newest(Rows(Home.of(settings).store.reader))
 
 
 def _prepared(ctx: click.Context, home: dict[str, Any]) -> Settings:

@@ -129,7 +129,7 @@ def _rows(reader: Any, home: Any, table: str, values: dict[str, Any]) -> Any:
     from tidemark.figures.declared import declared
     from tidemark.figures.question import question, selection_of
     from tidemark.figures.report import report
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
     from tidemark.service import export
 
     name, _, argument = table.partition(":")
@@ -137,4 +137,4 @@ def _rows(reader: Any, home: Any, table: str, values: dict[str, Any]) -> Any:
         return export.rows_of(reader, table, selection_of(values))
     if argument:
         values = {**values, BY_NAME[name].argument or "name": (argument,)}
-    return export.of_frame(report(Direct(reader), question(name, values, declared(home))).table)
+    return export.of_frame(report(Rows(reader), question(name, values, declared(home))).table)

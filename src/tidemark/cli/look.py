@@ -226,10 +226,10 @@ class Look:
         """Reads the figures after each commit; once they were exact, and for JSON, only when they are so again."""
         # Takes a while, during which the lines are read already.
         from tidemark.figures.reader_delta import DeltaReader
-        from tidemark.figures.rows import Direct
+        from tidemark.figures.rows import Rows
         from tidemark.figures.totals import totals
 
-        tables = Direct(DeltaReader(self._settings.home))
+        tables = Rows(DeltaReader(self._settings.home))
         while self._news.wait() and not self._stopping.is_set():
             self._news.clear()
             exact = self._exact

@@ -95,7 +95,7 @@ def report_command(
     from tidemark.figures.declared import declared
     from tidemark.figures.question import ParameterError, question
     from tidemark.figures.report import json_text, report
-    from tidemark.figures.rows import Direct
+    from tidemark.figures.rows import Rows
     from tidemark.figures.text import csv
 
     with explained_figures(settings):
@@ -103,7 +103,7 @@ def report_command(
             request = question(name, values, declared(settings.home))
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from error
-        result = report(Direct(reader_of(settings)), request)
+        result = report(Rows(reader_of(settings)), request)
     if result.filling:
         click.echo(
             f"The history of {', '.join(result.filling)} is being filled; counting from silver.", err=True

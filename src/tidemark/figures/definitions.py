@@ -10,7 +10,7 @@ from tidemark.figures.dialects import DuckDB
 from tidemark.figures.query import AGGREGATES, Expression, Query
 from tidemark.figures.reader import Contract, Version
 from tidemark.figures.render import clauses
-from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 
 Figure = Callable[[Rows, Selection], Any]
@@ -22,7 +22,7 @@ def sql(figure: Figure, selection: Selection, root: str) -> str:
     nothing = _Nothing()
     # Without a range it is not known how the zone's clocks were set.
     zone = "UTC" if selection.start is None else selection.zone
-    figure(Direct(nothing), replace(selection, recount=True, zone=zone))
+    figure(Rows(nothing), replace(selection, recount=True, zone=zone))
     return ";\n\n".join(text(q, root) for q in dict.fromkeys(nothing.queries)) + ";\n"
 
 

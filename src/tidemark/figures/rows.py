@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tidemark.figures.query import Query
 from tidemark.figures.reader import MissingTableError, Reader, frame
@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Rows(Protocol):
+@dataclass(frozen=True)
+class Rows:
     """Calling it gives the rows of a query as a frame. Raises MissingTableError or ReadError."""
 
-    @property
-    def reader(self) -> Reader: ...
+    reader: Reader
+    unions: UnionCache = field(default_factory=UnionCache)
 
-    @property
-    def unions(self) -> UnionCache: ...
-
-    def __call__(self, q: Query) -> pd.DataFrame: ...
+    def __call__(self, q: Query) -> pd.DataFrame:
+        return frame(self.reader.arrow(q))
 
 
 def if_any(rows: Rows, q: Query, types: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -34,14 +33,3 @@ def if_any(rows: Rows, q: Query, types: Mapping[str, str] | None = None) -> pd.D
         return rows(q)
     except MissingTableError:
         return pd.DataFrame({name: [] for name, _ in q.columns}).astype(types or {})
-
-
-@dataclass(frozen=True)
-class Direct:
-    """Every query goes to the reader."""
-
-    reader: Reader
-    unions: UnionCache = field(default_factory=UnionCache)
-
-    def __call__(self, q: Query) -> pd.DataFrame:
-        return frame(self.reader.arrow(q))

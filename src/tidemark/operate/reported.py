@@ -16,7 +16,7 @@ from tidemark.contract.store import Where as Conditions
 from tidemark.contract.table import Table
 from tidemark.figures.query import Where
 from tidemark.figures.reported import METRICS, current
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.unions import UnionCache
 from tidemark.operate import notes
@@ -70,7 +70,7 @@ class Reports:
         self._store = store
         self._tables = tables
         # Each report is of other days, so no union is kept.
-        self._rows = Direct(store.reader, UnionCache.forgetful())
+        self._rows = Rows(store.reader, UnionCache.forgetful())
         self._seen: datetime | None = None
         self._swaps: int | None = None
         self._waiting: set[SiteDay] = set()

@@ -24,7 +24,7 @@ from tidemark.figures.permitted import Permitted
 from tidemark.figures.query import Condition, Query, query
 from tidemark.figures.reader import Reader, plain
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, SelectionError
 from tidemark.figures.text import FORMULA, shown
 from tidemark.objects.faults import explained
@@ -69,7 +69,7 @@ def _where(
     if table == silver.REQUESTS:
         return conditions.of_lines(selection)
     if table == silver.SESSIONS:
-        return conditions.of_sessions(selection, Direct(reader))
+        return conditions.of_sessions(selection, Rows(reader))
     if unknown := sorted(selection.fields() - columns):
         raise SelectionError(f"{table} has no column {unknown[0]!r} to filter by", "Leave the filter out.")
     if selection.site is not None and "site" not in columns:

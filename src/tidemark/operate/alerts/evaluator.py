@@ -22,7 +22,7 @@ from tidemark.contract.store import Commit, Condition, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.engine.groups import whole
 from tidemark.figures.alert_rules import Rule, time_of, window_of
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.rules import of_lines
 from tidemark.figures.unions import UnionCache
 from tidemark.operate.alerts.record import (
@@ -64,7 +64,7 @@ class Evaluator:
         swaps = self.store.committed(self.tables[_TRAFFIC], swap.WRITER)
         changes = self._changes([row for row in standing.values() if row["swap"] == swaps])
         # Each evaluation asks for other windows, so no union is kept.
-        rows = Direct(self.store.reader, UnionCache.forgetful())
+        rows = Rows(self.store.reader, UnionCache.forgetful())
         changed: list[Alert] = []
         rules: list[Row] = []
         for name, rule in self.settings.alerts.items():

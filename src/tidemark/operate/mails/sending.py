@@ -15,7 +15,7 @@ from tidemark.figures.declared import declared
 from tidemark.figures.periods import Period
 from tidemark.figures.permitted import permitted
 from tidemark.figures.right import Right
-from tidemark.figures.rows import Direct
+from tidemark.figures.rows import Rows
 from tidemark.figures.unions import UnionCache
 from tidemark.operate.alerts.delivery import Message, Target
 from tidemark.operate.alerts.delivery import send as send_message
@@ -65,8 +65,8 @@ def mail_of(
     """The report of a period, with what a viewer of its site may see. `repeated`: it may have been sent before. Raises
     TableError, SettingError for a site without lines, and PlatformError without the library for pictures."""
     right = Right.of("viewer", [mailing.site] if mailing.site else [])
-    rows = Direct(permitted(store.reader, right), UnionCache.forgetful())
-    known = extents.extents(Direct(store.reader))
+    rows = Rows(permitted(store.reader, right), UnionCache.forgetful())
+    known = extents.extents(Rows(store.reader))
     if mailing.site and mailing.site not in known:
         raise SettingError(
             f"report {name}: there is no site {mailing.site!r}",
