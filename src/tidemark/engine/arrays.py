@@ -111,6 +111,21 @@ def flags_of(condition: pa.Array) -> Flags:
     return condition.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
+def flags_at(rows: np.ndarray[Any, Any], size: int) -> Flags:
+    """So many flags, of which those of these numbers are set."""
+    flags = np.zeros(size, bool)
+    flags[rows] = True
+    return flags
+
+
+def changed(values: pa.Array, which: Flags, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """The values with a function of the flagged ones in their places; the same array if none is flagged."""
+    if not which.any():
+        return values
+    mask = pa.array(which)
+    return pc.replace_with_mask(values, mask, change(values.filter(mask)))
+
+
 def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
     """The flagged values, and `other` elsewhere: an array, or one value for all (None for NULL)."""
     if not isinstance(other, pa.Array):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
+from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_at, flags_of, where
 from tidemark.parse import clf, clf_loose, proxies, w3c, wrappers
 from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
@@ -265,9 +265,7 @@ class _Search:
             some = np.flatnonzero(self._candidates(format)[rows] & format.fits(objects))
             if len(some):
                 self._put(rows[some], format.of(objects.take(some, format.paths)), DECLARED.index(format))
-        mask = np.zeros(len(inner), bool)
-        mask[rows] = True
-        return pc.replace_with_mask(inner, pa.array(mask), wrappers.inside(objects))
+        return pc.replace_with_mask(inner, pa.array(flags_at(rows, len(inner))), wrappers.inside(objects))
 
     def _read_with_tail(self) -> None:
         """Reads lines of the combined family with trailing fields."""

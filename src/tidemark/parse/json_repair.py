@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.arrays import Flags, changed, flags_at, flags_of
 from tidemark.parse.text import decoded, escaped_controls, has_pair
 
 # Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
@@ -47,11 +47,11 @@ def _changed(
     text: pa.Array, flagged: Flags, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]
 ) -> pa.Array:
     """The lines with what the pattern finds in the flagged ones replaced."""
-    if not flagged.any():
-        return text
-    mask = pa.array(flagged)
-    changed = [pattern.sub(new, line) for line in text.filter(mask).to_pylist()]
-    return pc.replace_with_mask(text, mask, pa.array(changed, pa.string()))
+
+    def repaired(some: pa.Array) -> pa.Array:
+        return pa.array([pattern.sub(new, line) for line in some.to_pylist()], pa.string())
+
+    return changed(text, flagged, repaired)
 
 
 def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
@@ -60,9 +60,7 @@ def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
     for pattern in patterns:
         if len(rows):
             rows = rows[flags_of(pc.match_substring_regex(text.take(pa.array(rows)), pattern))]
-    flagged = np.zeros(len(text), bool)
-    flagged[rows] = True
-    return flagged
+    return flags_at(rows, len(text))
 
 
 def finished(text: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_at, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, squeezed
@@ -107,12 +107,10 @@ class Layout(Format):
             if sound.any():
                 some = lines.take(rows)
                 names = [field.name for field in parts.type]
-                texts = dict(zip(names, parts.flatten(), strict=True))
-                if not self.verbatim:
-                    texts = {name: some.restored(each) for name, each in texts.items()}
+                texts = dict(zip(names, map(some.restored, parts.flatten()), strict=True))
                 matched = columns_of(self.refine(texts), sound)
                 sound &= flags_of(matched.columns["status_ok"])
-                read = read.kept(~_flags_at(rows[sound], len(text))).replaced(rows, matched.kept(sound))
+                read = read.kept(~flags_at(rows[sound], len(text))).replaced(rows, matched.kept(sound))
                 rows = rows[~sound]
         return read
 
@@ -158,12 +156,6 @@ def _type_of(name: str, *, quoted: bool, last: bool, behind: str) -> str:
     if last and not quoted:
         return ".*"
     return _WORD if name.startswith("_") and not quoted and behind == " " else _TEXT
-
-
-def _flags_at(rows: np.ndarray, size: int) -> Flags:
-    flags = np.zeros(size, bool)
-    flags[rows] = True
-    return flags
 
 
 def _steps(layout: str) -> tuple[str, Steps]:

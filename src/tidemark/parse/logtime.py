@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_at, flags_of, where
 from tidemark.parse.time_forms import rewritten
 
 _UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
@@ -101,8 +101,7 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
         usual = rewritten(pc.utf8_trim_whitespace(some))
         is_other = flags_of(pc.not_equal(usual, some))
         if is_other.any():
-            mask = np.zeros(len(text), bool)
-            mask[rows[is_other]] = True
+            mask = flags_at(rows[is_other], len(text))
             rewritten_times, lack_zone = any_time(usual.filter(pa.array(is_other)))
             times = pc.replace_with_mask(times, pa.array(mask), rewritten_times)
             zoneless[mask] = flags_of(lack_zone)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, changed, flags_of, where
 from tidemark.parse import json_repair, templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
@@ -324,11 +324,7 @@ def _plain(number: pa.Array) -> pa.Array:
 
 def _printable(text: pa.Array) -> pa.Array:
     r"""Control characters as servers write them in other formats, `\xHH`."""
-    odd = has_byte_of(text, is_control)
-    if not odd.any():
-        return text
-    mask = pa.array(odd)
-    return pc.replace_with_mask(text, mask, each_distinct(text.filter(mask), _escaped))
+    return changed(text, has_byte_of(text, is_control), lambda some: each_distinct(some, _escaped))
 
 
 def _escaped(text: str) -> str:

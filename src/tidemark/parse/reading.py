@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import flags_at, flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.logtime import in_zone
 from tidemark.parse.networks import Own, Trust
@@ -109,9 +109,7 @@ class Reading:
         numbers = {each: number for number, each in enumerate(dict.fromkeys(readings))}
         number = np.array([numbers[each] for each in readings])[coded.indices.to_numpy()]
         for each in numbers:
-            mine = np.zeros(len(own), bool)
-            mine[rows[number == numbers[each]]] = True
-            mask = pa.array(mine)
+            mask = pa.array(flags_at(rows[number == numbers[each]], len(own)))
             own = pc.replace_with_mask(own, mask, each.client(own.filter(mask), forwarded.filter(mask)))
         return own
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, offsets_of, where
+from tidemark.engine.arrays import Flags, Parts, changed, flags_at, flags_of, offsets_of, where
 
 HIDDEN_BACKSLASH, HIDDEN_QUOTE = "\x02", "\x01"
 # Also what pages of the web and JSON text sequences (RFC 7464) have around lines.
@@ -58,15 +58,16 @@ class Lines:
         line = trimmed(line)
         controls, control = _bytes_of(line, is_control)
         # Several lines in one are none.
-        sound = sound & ~_any(line, controls[np.isin(control, _LINE_ENDS)])
+        sound = sound & ~flags_at(controls[np.isin(control, _LINE_ENDS)], len(line))
         if len(odd := np.unique(controls[control != _TAB])):
-            line = _printable(line, odd)
+            line = trimmed(changed(line, flags_at(odd, len(line)), _printable))
             controls, control = _bytes_of(line, lambda byte: byte == _TAB)
         if not sound.all():
             line = where(sound, line, "")
         escaped = has_byte_of(line, _is_backslash)
-        tabbed = _any(line, controls[control == _TAB])
-        parts = Parts.of(_hide_escapes(line, escaped), '"')
+        tabbed = flags_at(controls[control == _TAB], len(line))
+        hidden = replaced(line, escaped, ("\\\\", HIDDEN_BACKSLASH), ('\\"', HIDDEN_QUOTE))
+        parts = Parts.of(hidden, '"')
         header = pa.nulls(len(line), pa.string()) if header is None else header
         return Lines(line, header, sound, escaped, tabbed, _spaces_for_tabs(parts, tabbed))
 
@@ -91,7 +92,7 @@ class Lines:
 
     def restored(self, field: pa.Array) -> pa.Array:
         """A field with the escaped characters in place of those that hide them."""
-        return changed(field, self.escaped, (HIDDEN_QUOTE, '"'), (HIDDEN_BACKSLASH, "\\"))
+        return replaced(field, self.escaped, (HIDDEN_QUOTE, '"'), (HIDDEN_BACKSLASH, "\\"))
 
 
 def text_of(value: pa.Array) -> pa.Array:
@@ -117,11 +118,8 @@ def escaped_controls(text: str) -> str:
     return _COLOUR.sub("", text).translate(_CONTROLS)
 
 
-def _printable(line: pa.Array, rows: np.ndarray) -> pa.Array:
-    """The lines with control characters escaped in those of these numbers."""
-    mask = _any(line, rows)
-    texts = [escaped_controls(each) for each in line.take(pa.array(rows)).to_pylist()]
-    return trimmed(pc.replace_with_mask(line, pa.array(mask), pa.array(texts, pa.string())))
+def _printable(line: pa.Array) -> pa.Array:
+    return pa.array(map(escaped_controls, line.to_pylist()), pa.string())
 
 
 def trimmed(line: pa.Array) -> pa.Array:
@@ -134,34 +132,29 @@ def trimmed(line: pa.Array) -> pa.Array:
     filled = np.flatnonzero(ends[1:] > ends[:-1])
     around = np.zeros(len(line), bool)
     around[filled] = _MAY_BE_AROUND[byte[ends[filled]]] | _MAY_BE_AROUND[byte[ends[filled + 1] - 1]]
-    if not around.any():
-        return line
-    mask = pa.array(around)
-    return pc.replace_with_mask(line, mask, pc.utf8_trim(line.filter(mask), _AROUND))
+    return changed(line, around, lambda some: pc.utf8_trim(some, _AROUND))
 
 
-def changed(text: pa.Array, which: Flags, *replacements: tuple[str, str]) -> pa.Array:
+def replaced(text: pa.Array, which: Flags, *replacements: tuple[str, str]) -> pa.Array:
     """The strings with replacements in the flagged ones, one after another."""
-    if not which.any():
-        return text
-    some = text.filter(pa.array(which))
-    for old, new in replacements:
-        some = pc.replace_substring(some, old, new)
-    return pc.replace_with_mask(text, pa.array(which), some)
+
+    def new(some: pa.Array) -> pa.Array:
+        for old, by in replacements:
+            some = pc.replace_substring(some, old, by)
+        return some
+
+    return changed(text, which, new)
 
 
 def squeezed(text: pa.Array) -> pa.Array:
     """The strings with one space in place of several."""
     several = flags_of(pc.match_substring(text, "  "))
-    if not several.any():
-        return text
-    some = pc.replace_substring_regex(text.filter(pa.array(several)), " {2,}", " ")
-    return pc.replace_with_mask(text, pa.array(several), some)
+    return changed(text, several, lambda some: pc.replace_substring_regex(some, " {2,}", " "))
 
 
 def has_byte_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> Flags:
     """Whether a string has a byte that is wanted: `wanted` gives a flag for each byte of an array."""
-    return _any(text, _bytes_of(text, wanted)[0])
+    return flags_at(_bytes_of(text, wanted)[0], len(text))
 
 
 def _is_backslash(byte: np.ndarray) -> np.ndarray:
@@ -177,7 +170,7 @@ def is_control(byte: np.ndarray) -> np.ndarray:
 
 def has_pair(text: pa.Array, pair: bytes) -> Flags:
     """Whether a string has these two bytes behind each other."""
-    return _any(text, _pairs_of(text, pair)[0])
+    return flags_at(_pairs_of(text, pair)[0], len(text))
 
 
 def last_pair(text: pa.Array, pair: bytes) -> np.ndarray:
@@ -214,19 +207,9 @@ def _bytes_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> tup
     return np.searchsorted(ends, places + ends[0], side="right") - 1, byte[places]
 
 
-def _any(text: pa.Array, rows: np.ndarray) -> Flags:
-    matching = np.zeros(len(text), bool)
-    matching[rows] = True
-    return matching
-
-
 def _spaces_for_tabs(parts: Parts, tabbed: Flags) -> Parts:
     if not tabbed.any():
         return parts
     place = np.arange(len(parts.flat)) - np.repeat(parts.start, parts.count)
     unquoted = (place % 2 == 0) & np.repeat(tabbed, parts.count)
-    return Parts(changed(parts.flat, unquoted, ("\t", " ")), parts.start, parts.count)
-
-
-def _hide_escapes(line: pa.Array, escaped: Flags) -> pa.Array:
-    return changed(line, escaped, ("\\\\", HIDDEN_BACKSLASH), ('\\"', HIDDEN_QUOTE))
+    return Parts(replaced(parts.flat, unquoted, ("\t", " ")), parts.start, parts.count)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, changed, flags_at, flags_of, where
 from tidemark.parse.durations import first_duration
 from tidemark.parse.logtime import any_time
 from tidemark.parse.remembered import remembered
@@ -81,8 +81,7 @@ class Read:
             return self
         if len(better) == len(self.sound):
             return by
-        put = np.zeros(len(self.sound), bool)
-        put[rows[better]] = True
+        put = flags_at(rows[better], len(self.sound))
         mask, index = pa.array(put), pa.array(better)
         columns = {
             name: pc.replace_with_mask(column, mask, by.columns[name].take(index))
@@ -171,15 +170,14 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     rows = np.flatnonzero(~http & flags_of(pc.is_valid(request)))
     some = request.take(pa.array(rows))
     if (padded := flags_of(pc.match_substring_regex(some, _PADDED))).any():
-        mask = np.zeros(len(http), bool)
-        mask[rows[padded]] = True
-        usual = pc.replace_substring_regex(some.filter(pa.array(padded)), _PADDED, r"\1 ")
-        return request_of(pc.replace_with_mask(request, pa.array(mask), usual))
+        which = flags_at(rows[padded], len(http))
+        return request_of(
+            changed(request, which, lambda some: pc.replace_substring_regex(some, _PADDED, r"\1 "))
+        )
     unversioned = flags_of(pc.match_substring_regex(some, _UNVERSIONED))
     unversioned &= ~flags_of(pc.match_substring_regex(some, _OTHER_PROTOCOL))
     if unversioned.any():
-        mask = np.zeros(len(http), bool)
-        mask[rows[unversioned]] = True
+        mask = flags_at(rows[unversioned], len(http))
         parts = pc.extract_regex(some.filter(pa.array(unversioned)), _UNVERSIONED)
         method = pc.replace_with_mask(method, pa.array(mask), pc.struct_field(parts, "method"))
         target = pc.replace_with_mask(target, pa.array(mask), pc.struct_field(parts, "target"))
@@ -269,15 +267,11 @@ def address(text: pa.Array) -> pa.Array:
     """Addresses in canonical form, without brackets, port and zone: IPv6 in lower case and compressed, IPv4 for an
     IPv6 address that maps one. A host name is in lower case. NULL for other texts."""
     coded = text.dictionary_encode()
-    values = coded.dictionary
-    odd = ~flags_of(pc.match_substring_regex(values, _IPV4))
+    odd = ~flags_of(pc.match_substring_regex(coded.dictionary, _IPV4))
     if not odd.any():
         return text
-    mask = pa.array(odd)
-    canonical = [
-        None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()
-    ]
-    return pc.replace_with_mask(values, mask, pa.array(canonical, pa.string())).take(coded.indices)
+    canonical = changed(coded.dictionary, odd, lambda some: each_distinct(some, canonical_address))
+    return canonical.take(coded.indices)
 
 
 @remembered(100_000)

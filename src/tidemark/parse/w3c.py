@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, Parts, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
-from tidemark.parse.text import Lines, changed, squeezed
+from tidemark.parse.text import Lines, replaced, squeezed
 from tidemark.parse.values import Read, columns_of, each_distinct
 from tidemark.parse.writing import Template
 
@@ -203,7 +203,7 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
     # A line has tabs between all of its columns, or some in place of spaces.
     tabs = pc.count_substring(lines.text, "\t").to_numpy(zero_copy_only=False)
     tabbed = lines.tabbed & (tabs == len(names) - 1)
-    spaced = changed(lines.text, lines.tabbed & ~tabbed, ("\t", " "))
+    spaced = replaced(lines.text, lines.tabbed & ~tabbed, ("\t", " "))
     text = where(tabbed, lines.text, squeezed(spaced))
     quotes = lines.parts.count > 1
     quoted = quotes & ~tabbed
@@ -213,7 +213,7 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
         inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), squeezed(odd.flat))
         text = pc.replace_with_mask(text, pa.array(quoted), Parts(inner, odd.start, odd.count).joined(""))
     # Between tabs, spaces belong to the value.
-    text = changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " "))
+    text = replaced(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " "))
     parts = Parts.of(text, " ")
     longer = (parts.count > len(names)) & ~tabbed
     more = np.zeros(len(longer), bool)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_at, flags_of, where
 from tidemark.parse.clf import NAME, NAME_ALONE
 from tidemark.parse.objects import Objects, is_object, objects_of
 
@@ -173,9 +173,8 @@ def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Fl
         if parts.type.get_field_index("time") >= 0:
             inner = _with_time(inner, pc.struct_field(parts, "time"))
         there = flags_of(pc.is_valid(inner))
-        mask = np.zeros(len(text), bool)
-        mask[rows[there]] = True
-        result = pc.replace_with_mask(result, pa.array(mask), inner.filter(pa.array(there)))
+        mask = pa.array(flags_at(rows[there], len(text)))
+        result = pc.replace_with_mask(result, mask, inner.filter(pa.array(there)))
         rows = rows[~there]
     return result
 
