@@ -21,18 +21,17 @@ _VARIABLES = {
     "remote_addr": "client_ip", "realip_remote_addr": _GIVEN_IP, "remote_user": "remote_user", "time_local": "time",
     "time_iso8601": "time", "msec": "time", "request": "request", "request_method": "method", "request_uri": "target",
     "uri": "target", "document_uri": "target", "args": "query", "query_string": "query", "server_protocol": "protocol",
-    "status": "status", "body_bytes_sent": "bytes", "bytes_sent": "bytes", "http_referer": "referrer",
-    "http_user_agent": "user_agent", "host": "host", "http_host": "host", "server_name": "host",
-    "request_time": "duration_s", "http_x_forwarded_for": "forwarded", "proxy_add_x_forwarded_for": "forwarded",
-    "geoip_country_code": "edge_country", "geoip2_country_code": "edge_country", "http_cf_ipcountry": "edge_country",
-    "proxy_protocol_addr": _GIVEN_IP, "http_x_real_ip": _GIVEN_IP, "http_cf_connecting_ip": _GIVEN_IP,
-    "http_true_client_ip": _GIVEN_IP, "http_x_client_ip": _GIVEN_IP, "http_sec_gpc": "gpc", "http_dnt": "gpc",
+    "status": "status", "body_bytes_sent": "bytes", "bytes_sent": "bytes", "host": "host", "server_name": "host",
+    "request_time": "duration_s", "proxy_add_x_forwarded_for": "forwarded", "geoip_country_code": "edge_country",
+    "geoip2_country_code": "edge_country", "proxy_protocol_addr": _GIVEN_IP,
 }  # fmt: skip
 _HEADERS = {
     "referer": "referrer", "user-agent": "user_agent", "host": "host", "x-forwarded-for": "forwarded",
     "cf-ipcountry": "edge_country", "x-real-ip": _GIVEN_IP, "cf-connecting-ip": _GIVEN_IP, "true-client-ip": _GIVEN_IP,
     "x-client-ip": _GIVEN_IP, "sec-gpc": "gpc", "dnt": "gpc",
 }  # fmt: skip
+# nginx has a variable for each header of the request.
+_VARIABLES |= {f"http_{name.replace('-', '_')}": field for name, field in _HEADERS.items()}
 # Of Apache and of Tomcat, whose `%D` is not here because its unit depends on the version.
 _DIRECTIVES = {
     "h": "client_ip", "a": "client_ip", "u": "remote_user", "r": "request", "m": "method", "U": "target", "q": "query",
