@@ -20,8 +20,9 @@ from tidemark.errors import SettingError
 from tidemark.parse.custom import own_format
 from tidemark.parse.infer_kinds import LEAST_SHARE, Column
 from tidemark.parse.infer_objects import columns_of_objects
-from tidemark.parse.infer_roles import MOST_WITHOUT_STATUS, Fields, Roles, roles_of
+from tidemark.parse.infer_roles import MOST_WITHOUT_STATUS, roles_of
 from tidemark.parse.infer_split import Shape, Split, splits
+from tidemark.parse.infer_times import Fields, Roles
 from tidemark.parse.nearest import unwrapped
 from tidemark.parse.text import Lines, squeezed, text_of
 from tidemark.parse.values import Read, columns_of

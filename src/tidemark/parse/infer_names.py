@@ -92,12 +92,9 @@ def fields_named(name: str) -> Mapping[str, int]:
         plain = _plain(".".join(parts[start:]))
         if plain in _FIELDS:
             return _FIELDS[plain]
-    _, unit = _without_unit(name)
-    if unit:
-        stem, _ = _without_unit(name)
-        ranks = _FIELDS.get("".join(stem), {})
-        return {"duration": ranks.get("duration", len(_FIELDS))} if "duration" in ranks else {}
-    return {}
+    stem, unit = _without_unit(name)
+    ranks = _FIELDS.get("".join(stem), {}) if unit else {}
+    return {field: rank for field, rank in ranks.items() if field == "duration"}
 
 
 def unit_named(name: str) -> str:

@@ -24,6 +24,7 @@ _MOST_SECONDS = 600
 # Of many requests, half take less than these seconds.
 _USUAL_SECONDS = 1.0
 _LONG_SECONDS = 30.0
+_NUMBER = r"^\d+(?:\.\d+)?$"
 
 
 def unit_of(column: Column) -> str:
@@ -127,7 +128,7 @@ def longest(columns: Sequence[Column], candidates: Sequence[int]) -> int | None:
 
 
 def _filled(column: Column) -> np.ndarray:
-    number = flags_of(pc.match_substring_regex(column.values, r"^\d+(?:\.\d+)?$"))
+    number = flags_of(pc.match_substring_regex(column.values, _NUMBER))
     filled: np.ndarray = where(number, column.values, "0").fill_null("0").cast(pa.float64()).to_numpy()
     return filled
 
@@ -139,22 +140,16 @@ def _rises(column: Column) -> bool:
 
 
 def _numbers(column: Column) -> np.ndarray:
-    number = flags_of(pc.match_substring_regex(column.present, r"^\d+(?:\.\d+)?$"))
+    number = flags_of(pc.match_substring_regex(column.present, _NUMBER))
     numbers: np.ndarray = column.present.filter(pa.array(number)).cast(pa.float64()).to_numpy()
     return numbers
 
 
 def is_named_duration(column: Column) -> bool:
-    """Whether a name says that the numbers are durations."""
-    return "duration" in fields_named(column.name) and bool(
-        column.kinds & {"integer", "decimal"} or _mixed(column)
-    )
-
-
-def _mixed(column: Column) -> bool:
-    """Whether all values are numbers, some of them with decimals."""
-    numbers = flags_of(pc.match_substring_regex(column.present, r"^\d+(?:\.\d+)?$"))
-    return bool(len(numbers) and numbers.mean() >= MOST)
+    """Whether a name says that the numbers, of which some may have decimals, are durations."""
+    if "duration" not in fields_named(column.name) or not len(column.present):
+        return False
+    return len(_numbers(column)) / len(column.present) >= MOST or bool(column.kinds & {"integer", "decimal"})
 
 
 def shown_of(column: Column) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from tidemark.parse.infer_numbers import (
     size_of,
     unit_of,
 )
-from tidemark.parse.infer_times import times_of
+from tidemark.parse.infer_times import Fields, Roles, times_of
 
 # Fewer lines than this may lack a status, because the client had gone.
 MOST_WITHOUT_STATUS = 0.2
@@ -28,25 +28,13 @@ _MOST_HOSTS = 0.2
 # So few lines may be of one client.
 _FEW = 20
 
-Fields = Mapping[int, str]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The readings of columns, the fields by their numbers: one if it is sure, two with a `question`. `notes` name the
-    columns that are left out, and why."""
-
-    readings: tuple[Fields, ...]
-    question: str = ""
-    notes: tuple[str, ...] = ()
-
 
 def roles_of(columns: Sequence[Column]) -> Roles | None:
     """The fields of lines with these columns; None if they are no requests."""
     if is_no_request([column.name for column in columns]):
         return None
     times = times_of(columns)
-    if not times.readings:
+    if times is None:
         return None
     search = _Search(columns, dict(times.readings[0]))
     statuses = search.statuses()
@@ -65,7 +53,7 @@ def roles_of(columns: Sequence[Column]) -> Roles | None:
         return Roles((first, {**rest, **times.readings[1]}), times.question, notes)
     if len(statuses) > 1:
         rest = {number: name for number, name in first.items() if name != "status" and number != statuses[1]}
-        shown = " or ".join(shown_of(columns[number]) for number in statuses[:2])
+        shown = _shown(" or ", columns, statuses[:2])
         return Roles((first, {**rest, statuses[1]: "status"}), f"which is the status, {shown}?", notes)
     if search.question:
         return Roles((first, search.other), search.question, notes)
@@ -124,7 +112,7 @@ class _Search:
         if target is None:
             return
         has_query = flags_of(pc.match_substring(self.columns[target].values, "?")).any()
-        named = [n for n in self._free() if "query" in fields_named(self.columns[n].name)]
+        named = [number for number in self._free() if self._has_name([number], "query")]
         behind = [number for number in (target + 1, *named) if number in self._free()]
         for number in behind:
             if "query" in self.columns[number].kinds and not has_query:
@@ -134,32 +122,27 @@ class _Search:
     def addresses(self) -> None:
         """The client's address, and the list of proxies."""
         lists = self._named("forwarded", lambda column: "addresses" in column.kinds)
-        forwarded = [
-            number
-            for number in self._free()
-            if "forwarded" in fields_named(self.columns[number].name)
-            and "address" in self.columns[number].kinds
-        ]
-        single = [
-            number
-            for number in self._named("client_ip", lambda column: "address" in column.kinds)
-            if number not in forwarded
-        ]
+        forwarded = self._addresses_named("forwarded")
+        likely = self._named("client_ip", lambda column: "address" in column.kinds)
+        single = [number for number in likely if number not in forwarded]
         if lists or forwarded:
             self.fields[(lists or forwarded)[0]] = "forwarded"
         if not single:  # the host that asks, as in LTSV
-            of_host = [n for n in self._free() if "host" in fields_named(self.columns[n].name)]
-            single = [number for number in of_host if "address" in self.columns[number].kinds]
+            single = self._addresses_named("host")
         single = [number for number in single if self.columns[number].share >= MOST] or single
         single = self._without_constant(single)
         if len(single) > 1 and self._has_name(single, "client_ip"):
             single = single[:1]
         if len(single) > 1:
-            shown = " or ".join(shown_of(self.columns[number]) for number in single[:2])
+            shown = _shown(" or ", self.columns, single[:2])
             self.question = f"which is the client's address, {shown}?"
             self.other = {single[1]: "client_ip"}
         if single:
             self.fields[single[0]] = "client_ip"
+
+    def _addresses_named(self, name: str) -> list[int]:
+        free = [number for number in self._free() if self._has_name([number], name)]
+        return [number for number in free if "address" in self.columns[number].kinds]
 
     def _without_constant(self, numbers: list[int]) -> list[int]:
         """Without addresses that are the same in all lines: the server's own, or a proxy's. One whose name says that it
@@ -198,7 +181,7 @@ class _Search:
                 self.fields[candidates[0]] = "target"
                 return
             if candidates:
-                shown = " and ".join(shown_of(self.columns[number]) for number in candidates)
+                shown = _shown(" and ", self.columns, candidates)
                 self.notes.append(f"{shown} may be the target: left out")
                 return
 
@@ -243,12 +226,12 @@ class _Search:
             for number in free
             if not self.columns[number].name and looks_like_duration(self.columns[number])
         ]
-        with_name = [number for number in units if "duration" in fields_named(self.columns[number].name)]
+        with_name = [number for number in units if self._has_name([number], "duration")]
         for candidates in (with_name or units, self._preferred(named, "duration"), plain):
             usable = candidates if len(candidates) < 2 else [longest(self.columns, candidates)]
             for number in usable:
                 if number is None:
-                    shown = " and ".join(shown_of(self.columns[each]) for each in candidates)
+                    shown = _shown(" and ", self.columns, candidates)
                     self.notes.append(f"{shown} may be the duration: left out")
                     return
                 column = self.columns[number]
@@ -291,7 +274,7 @@ class _Search:
     def _named(self, name: str, is_one: Callable[[Column], bool], *, by_name: bool = False) -> list[int]:
         """The free columns that may be a field: those whose name says so, or else those whose name says nothing."""
         free = [number for number in self._free() if is_one(self.columns[number])]
-        named = self._preferred([n for n in free if name in fields_named(self.columns[n].name)], name)
+        named = self._preferred([number for number in free if self._has_name([number], name)], name)
         if named or by_name:
             return named
         return [number for number in free if not fields_named(self.columns[number].name)]
@@ -310,8 +293,12 @@ class _Search:
         if candidates and (len(candidates) == 1 or self._has_name(candidates, name)):
             self.fields[candidates[0]] = name
         elif candidates:
-            shown = " and ".join(shown_of(self.columns[number]) for number in candidates)
+            shown = _shown(" and ", self.columns, candidates)
             self.notes.append(f"{shown} may be the {name}: left out")
+
+
+def _shown(between: str, columns: Sequence[Column], numbers: Sequence[int]) -> str:
+    return between.join(shown_of(columns[number]) for number in numbers)
 
 
 def _share_equal(one: object, other: object) -> bool:

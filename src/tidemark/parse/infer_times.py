@@ -29,18 +29,20 @@ Fields = Mapping[int, str]
 
 
 @dataclass(frozen=True)
-class Times:
-    """The readings of the lines' time: one if it is sure, several with a `question` if it is not, none without one."""
+class Roles:
+    """The readings of columns, the fields by their numbers: one if it is sure, two with a `question` if it is not.
+    `notes` name the columns that are left out, and why."""
 
     readings: tuple[Fields, ...]
     question: str = ""
+    notes: tuple[str, ...] = ()
 
 
-def times_of(columns: Sequence[Column]) -> Times:
-    """The time of lines with these columns."""
+def times_of(columns: Sequence[Column]) -> Roles | None:
+    """The time of lines with these columns; None if they have none."""
     candidates = _candidates(columns)
     if not candidates:
-        return Times(())
+        return None
     named = [
         each for each in candidates if any("time" in fields_named(columns[number].name) for number in each)
     ]
@@ -49,15 +51,15 @@ def times_of(columns: Sequence[Column]) -> Times:
     # A time with only one reading decides the order of another one's numbers.
     (first, *others), *further = sorted((_ordered(columns, each) for each in candidates), key=len)
     if others:
-        return Times((first, *others), _order_question(columns, first, others[0]))
+        return Roles((first, *others), _order_question(columns, first, others[0]))
     same = [first]
     for readings in further:
         equal = [each for each in readings if _same(columns, first, each)]
         if not equal:
             shown = " or ".join(_shown(columns, each) for each in (first, readings[0]))
-            return Times((first, readings[0]), f"which time is that of the request, {shown}?")
+            return Roles((first, readings[0]), f"which time is that of the request, {shown}?")
         same.append(equal[0])
-    return Times((max(same, key=lambda each: _rank(columns, each)),))
+    return Roles((max(same, key=lambda each: _rank(columns, each)),))
 
 
 def _candidates(columns: Sequence[Column]) -> list[Fields]:
