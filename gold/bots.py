@@ -37,7 +37,7 @@ COUNTS = WindowedCounts(
 def _properties(settings: Settings) -> dict[str, object]:
     # The list of crawlers takes time to load, and most commands do not need it.
     from tidemark.parse.bots import purpose_by_name
-    from tidemark.parse.operators import ai_operators
+    from tidemark.parse.sources import ai_operators
 
     return {"ai_purposes": json.dumps(purpose_by_name()), "ai_operators": json.dumps(ai_operators())}
 

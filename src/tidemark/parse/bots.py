@@ -4,15 +4,17 @@ calls itself a bot."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib.metadata import version
 from typing import NamedTuple
 
 import crawleruseragents
+from ua_parser.core import Domain
+from ua_parser.matchers import UserAgentMatcher
+from ua_parser.regex import Resolver
 
 from tidemark.parse.lists import rows, version_of
-from tidemark.parse.matcher import first_of
 
 # The first of a bot's tags in this order is its kind.
 KINDS = (
@@ -128,3 +130,19 @@ def _leading(name: str, user_agent: str) -> str:
 def _matched(pattern: re.Pattern[str], user_agent: str) -> str:
     match = pattern.search(user_agent)
     return match[0] if match else ""
+
+
+def first_of(patterns: Iterable[tuple[str, str]]) -> Callable[[str], str | None]:
+    """A function that returns the name of the first pattern that matches a user agent; None if none does. A pattern
+    comes with its name, and has no look-around.
+
+    The matcher of ua-parser, in Rust, looks for letters that all matches have first: a search with Python's expressions
+    takes several to a hundred times as long.
+    """
+    resolve = Resolver(([UserAgentMatcher(pattern, name) for pattern, name in patterns], [], []))
+
+    def find(user_agent: str) -> str | None:
+        match = resolve(user_agent, Domain.USER_AGENT).user_agent
+        return match.family if match else None
+
+    return find

@@ -49,10 +49,20 @@ def source_of_host(host: str) -> Source:
     return Source(host, "")
 
 
-def names_of(category: str) -> dict[str, str]:
-    """By host, alias and name, the names (in lower case) of the sources of a category."""
-    listed = [(key, source.name) for key, source in _entries() if source.category == category]
-    return {name: name for _, name in listed} | dict(listed)
+def ai_operators() -> dict[str, dict[str, str]]:
+    """The operators of AI products, whose bots crawl and whose assistants send visits: as `bots` by their names in
+    lower case, and as `sources` by the names, hosts and aliases under which silver.requests may have them."""
+    bots: dict[str, str] = {}
+    products: dict[str, str] = {}
+    for operator, crawlers, sold in rows("ai_operators.tsv"):
+        bots |= dict.fromkeys(filter(None, crawlers.split(",")), operator)
+        products |= dict.fromkeys(filter(None, sold.lower().split(",")), operator)
+    assistants = [(key, source.name) for key, source in _entries() if source.category == "ai"]
+    names = {name: name for _, name in assistants} | dict(assistants)
+    return {
+        "bots": bots,
+        "sources": {key: products.get(name, name.capitalize()) for key, name in names.items()},
+    }
 
 
 def category_of_name(name: str) -> str:

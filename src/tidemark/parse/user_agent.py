@@ -11,9 +11,8 @@ from typing import NamedTuple
 from ua_parser import parse
 
 from tidemark.parse import bots
-from tidemark.parse.bots import Bot
+from tidemark.parse.bots import Bot, first_of
 from tidemark.parse.lists import version_of
-from tidemark.parse.matcher import first_of
 
 # The device of an agent is the first that matches.
 _DEVICES = {
