@@ -111,6 +111,16 @@ def flags_of(condition: pa.Array) -> Flags:
     return condition.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
+def matches(text: pa.Array, pattern: str) -> Flags:
+    """Which strings match a regular expression; NULL does not."""
+    return flags_of(pc.match_substring_regex(text, pattern))
+
+
+def extracted(text: pa.Array, pattern: str, name: str = "value") -> pa.Array:
+    """The group of this name in strings that match a regular expression; NULL for others."""
+    return pc.struct_field(pc.extract_regex(text, pattern), name)
+
+
 def flags_at(rows: np.ndarray[Any, Any], size: int) -> Flags:
     """So many flags, of which those of these numbers are set."""
     flags = np.zeros(size, bool)

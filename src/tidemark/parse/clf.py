@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, matches, where
 from tidemark.parse import layout as layouts
 from tidemark.parse import trailing
 from tidemark.parse.format import Format
@@ -98,10 +98,10 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = result.count == 2
     if (sizeless := result.count == 1).any():
-        numbers |= sizeless & flags_of(pc.match_substring_regex(result.at(0), _STATUS))
+        numbers |= sizeless & matches(result.at(0), _STATUS)
     if tail:  # a common line may have words there, another one a duration
-        duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
-        hosted = flags_of(pc.match_substring_regex(result.at(0), DOMAIN))  # `clf_loose` knows such lines
+        duration = matches(result.at(2), r"^\d+(?:\.\d+)?$")
+        hosted = matches(result.at(0), DOMAIN)  # `clf_loose` knows such lines
         numbers |= (result.count == 3) & ((parts.count == 3) | duration) & ~hosted
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = pc.ascii_trim(where(vhost, rest.at(1), words.at(2)), " ")
@@ -118,8 +118,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     length, third = result.at(1), None
     if tail:  # the duration may be in front of the size
         third = result.at(2)
-        timed = flags_of(pc.match_substring_regex(length, r"^\d+\.\d+$"))
-        timed &= flags_of(pc.match_substring_regex(third, r"^\d+$"))
+        timed = matches(length, r"^\d+\.\d+$")
+        timed &= matches(third, r"^\d+$")
         length, third = where(~timed, length, third), where(~timed, third, length)
 
     _, method, target, protocol = request_of(where(sound, parts.at(1), None))
@@ -156,10 +156,8 @@ def _client_in_front(words: Parts, vhost: Flags, named: pa.Array) -> pa.Array:
     if not vhost.any():
         return pa.nulls(len(vhost), pa.string())
     first = where(vhost & flags_of(pc.is_null(named)), words.at(0), None)
-    fits = flags_of(pc.match_substring_regex(first, _NUMERIC)) & ~flags_of(
-        pc.match_substring_regex(first, trailing.PRIVATE)
-    )
-    fits &= flags_of(pc.match_substring_regex(words.at(1), trailing.PRIVATE))
+    fits = matches(first, _NUMERIC) & ~matches(first, trailing.PRIVATE)
+    fits &= matches(words.at(1), trailing.PRIVATE)
     return where(fits, first, None)
 
 
@@ -202,10 +200,10 @@ def doubtful(read: Read) -> Flags:
     dotted = flags_of(pc.equal(pc.count_substring(address, "."), 3))
     rows = np.flatnonzero(~dotted & flags_of(pc.is_valid(address)))
     if len(rows):  # a time or a number is no address of IPv6
-        result[rows] |= ~flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _IPV6))
+        result[rows] |= ~matches(address.take(pa.array(rows)), _IPV6)
     rows = np.flatnonzero(dotted & flags_of(pc.match_substring(address, ":")))
     if len(rows):  # nor is it an address behind a number
-        result[rows] |= flags_of(pc.match_substring_regex(address.take(pa.array(rows)), _NUMBERED))
+        result[rows] |= matches(address.take(pa.array(rows)), _NUMBERED)
     result |= flags_of(pc.is_null(read.columns["event_time"])) | ~flags_of(read.columns["status_ok"])
     # OVHcloud's CDN writes the status within the quotes of the request: neither is found where they usually are.
     result |= flags_of(pc.and_(pc.is_null(read.columns["status"]), pc.is_null(read.columns["method"])))
@@ -217,8 +215,8 @@ def _is_no_host(host: pa.Array) -> Flags:
         return np.zeros(len(host), bool)
     encoded = host.dictionary_encode()  # few hosts have many lines
     names = encoded.dictionary
-    no_host = flags_of(pc.match_substring_regex(names, _NO_HOST))
-    no_host &= ~flags_of(pc.match_substring_regex(names, _IPV6_HOST))
+    no_host = matches(names, _NO_HOST)
+    no_host &= ~matches(names, _IPV6_HOST)
     return flags_of(pa.array(no_host).take(encoded.indices))
 
 
@@ -228,14 +226,12 @@ def _has_host(words: Parts, named: pa.Array) -> tuple[Flags, Flags]:
     first, second = words.at(0), words.at(1)
     unnamed = flags_of(pc.is_null(named))
     given = ~flags_of(pc.is_in(second, _NO_IDENT))
-    looks_so = given & flags_of(pc.match_substring_regex(second, _ADDRESS))
+    looks_so = given & matches(second, _ADDRESS)
     behind = np.zeros(len(given), bool)
     if given.any():
-        behind = given & unnamed & flags_of(pc.match_substring_regex(second, DOMAIN))
-        behind &= flags_of(pc.match_substring_regex(first, _NUMERIC))
-        looks_so |= given & (
-            flags_of(pc.equal(words.at(2), "- -")) | flags_of(pc.match_substring_regex(first, _WITH_PORT))
-        )
+        behind = given & unnamed & matches(second, DOMAIN)
+        behind &= matches(first, _NUMERIC)
+        looks_so |= given & (flags_of(pc.equal(words.at(2), "- -")) | matches(first, _WITH_PORT))
         looks_so &= ~flags_of(pc.match_substring(first, ",")) & ~behind
     return np.where(unnamed, looks_so, flags_of(pc.equal(named, "vhost_combined"))), behind
 
@@ -265,8 +261,8 @@ def _with_tail(parts: Parts, named: pa.Array) -> Flags:
     unquoted = (place >= 6) & (place % 2 == 0)
     wrong = unquoted & ~np.where(
         last,
-        flags_of(pc.match_substring_regex(parts.flat, _TAIL_END)),
-        flags_of(pc.match_substring_regex(parts.flat, _BETWEEN)),
+        matches(parts.flat, _TAIL_END),
+        matches(parts.flat, _BETWEEN),
     )
     faults = np.bincount(
         np.repeat(np.arange(len(parts.count)), parts.count)[wrong], minlength=len(parts.count)
@@ -275,7 +271,7 @@ def _with_tail(parts: Parts, named: pa.Array) -> Flags:
         _named_so(quoted, common, named)
         & _spaced_inside(parts, quoted)
         & (~quoted | flags_of(pc.equal(parts.at(4), " ")))
-        & (~common | flags_of(pc.match_substring_regex(parts.at(2), _COMMON_TAIL)))
+        & (~common | matches(parts.at(2), _COMMON_TAIL))
         & (faults == 0)
     )
     return fits

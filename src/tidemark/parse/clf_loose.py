@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import extracted, flags_of, matches, where
 from tidemark.parse import trailing
 from tidemark.parse.clf import DOMAIN, KINDS, NAME
 from tidemark.parse.text import Lines
@@ -73,7 +73,7 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     texts |= _with_bare_referrer(texts)
     among = texts.pop("among")
     # A number in front of the request is a duration if it has decimals. A whole one may be the number of a process.
-    seconds = pc.struct_field(pc.extract_regex(among, r"(?:^|[ \[])(?P<seconds>\d+\.\d+)[ \]]"), "seconds")
+    seconds = extracted(among, r"(?:^|[ \[])(?P<seconds>\d+\.\d+)[ \]]", "seconds")
     tail = pc.binary_join_element_wise(
         pc.fill_null(pc.binary_join_element_wise(" ", seconds, ""), ""),
         *(pc.fill_null(texts.pop(name), "") for name in ("numbers", "rest")),
@@ -81,12 +81,12 @@ def read(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
     )
     more = trailing.fields(tail, tail)
     ident = pc.struct_field(client, "ident")
-    named = flags_of(pc.match_substring_regex(ident, DOMAIN))
+    named = matches(ident, DOMAIN)
     host = pc.coalesce(
         present(pc.struct_field(client, "host")),
         where(named, ident, None),
         *(present(pc.struct_field(each, "host")) for each in hosted),
-        pc.struct_field(pc.extract_regex(among, rf"(?:^| )\(?(?P<host>{NAME})\)?(?: |$)"), "host"),
+        extracted(among, rf"(?:^| )\(?(?P<host>{NAME})\)?(?: |$)", "host"),
         present(texts.pop("server")),
     )
     texts |= {
@@ -110,8 +110,8 @@ def _with_bare_referrer(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:
     bare = flags_of(pc.is_valid(parts))
     dash = flags_of(pc.equal(pc.struct_field(parts, "referrer"), "-"))
     if dash.any():
-        dashed = flags_of(pc.match_substring_regex(texts["user_agent"], DOMAIN))
-        dashed &= ~flags_of(pc.match_substring_regex(texts["referrer"], "^(?:-|[a-z-]+:.*)?$"))
+        dashed = matches(texts["user_agent"], DOMAIN)
+        dashed &= ~matches(texts["referrer"], "^(?:-|[a-z-]+:.*)?$")
         bare &= ~dash | dashed
     if not bare.any():
         return {}

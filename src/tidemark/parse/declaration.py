@@ -16,7 +16,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import matches, where
 from tidemark.errors import SettingError
 from tidemark.parse import durations, notations
 from tidemark.parse.format import Format
@@ -225,7 +225,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         texts["time"] = pc.binary_join_element_wise(texts["time"], texts["zone"], "")
     times = [texts[name] for name in texts if name == "time" or name.startswith("time_")]
     if len(times) > 1:
-        zoned = [where(flags_of(pc.match_substring_regex(each, _ZONED)), each, None) for each in times]
+        zoned = [where(matches(each, _ZONED), each, None) for each in times]
         texts["time"] = pc.coalesce(*zoned, *times)
     if "duration" in texts:
         texts["duration_us"] = durations.with_unit(texts["duration"]).cast(pa.string())

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_at, flags_of, where
+from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_at, flags_of, matches, where
 from tidemark.parse import clf, clf_loose, proxies, w3c, wrappers
 from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
@@ -242,7 +242,7 @@ class _Search:
     @cached_property
     def _started(self) -> Flags:
         """The unread lines before the first layout whose start identifies a layout."""
-        return flags_of(pc.match_substring_regex(where(self._open, self._hidden, None), _ANY_START))
+        return matches(where(self._open, self._hidden, None), _ANY_START)
 
     def _attempt(self, format: Format) -> None:
         if not (format.detected or format.name in self._names):
@@ -293,7 +293,7 @@ class _Search:
         between, or fewer words in front."""
         rows = np.flatnonzero(self._open & self._of_family)
         if len(rows):
-            rows = rows[flags_of(pc.match_substring_regex(self._hidden.take(pa.array(rows)), clf_loose.MARK))]
+            rows = rows[matches(self._hidden.take(pa.array(rows)), clf_loose.MARK)]
         if len(rows):
             read, kinds = clf_loose.read(self._lines.take(rows), self._hidden.take(pa.array(rows)))
             self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])
@@ -301,7 +301,7 @@ class _Search:
     def _put_sure(self, rows: np.ndarray, read: Read, which: np.ndarray | int) -> None:
         """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is
         their fault."""
-        addressed = flags_of(pc.match_substring_regex(read.columns["client_ip"], "[.:]"))
+        addressed = matches(read.columns["client_ip"], "[.:]")
         sure = read.kept(addressed & ~clf.doubtful(read))
         self._put(rows, sure, which)
         if sure is not read:

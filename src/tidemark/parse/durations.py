@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Parts, flags_of, where
+from tidemark.engine.arrays import Parts, flags_of, matches, where
 
 # A number with more digits exceeds every duration.
 _MOST_DIGITS = 18
@@ -45,7 +45,7 @@ def with_unit(text: pa.Array) -> pa.Array:
     unit, number = pc.struct_field(parts, "unit"), pc.struct_field(parts, "number")
     total = pa.nulls(len(coded.dictionary), pa.int64())
     for names, digits in _UNITS:
-        of_unit = flags_of(pc.match_substring_regex(unit, f"^(?:{names})$"))
+        of_unit = matches(unit, f"^(?:{names})$")
         total = pc.coalesce(total, microseconds(where(of_unit, number, None), digits))
     for name, seconds in (("hours", 3_600), ("minutes", 60)):
         longer = where(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
+from tidemark.engine.arrays import flags_of, matches
 from tidemark.errors import SettingError
 from tidemark.parse.custom import own_format
 from tidemark.parse.infer_kinds import LEAST_SHARE, Column
@@ -83,12 +83,12 @@ def infer(lines: Sequence[bytes]) -> Inferred | Ambiguous | None:
     )
     if len(sample.text) < max(LEAST_LINES, LEAST_SHARE * len(lines)):
         return None
-    if flags_of(pc.match_substring_regex(sample.text, _STATEMENT)).mean() > 1 - LEAST_SHARE:
+    if matches(sample.text, _STATEMENT).mean() > 1 - LEAST_SHARE:
         return None
     inner = unwrapped(sample)
     if inner is sample:
         return _best(_readings(sample))
-    if flags_of(pc.match_substring_regex(sample.text, _COLUMN)).mean() > 1 - LEAST_SHARE:
+    if matches(sample.text, _COLUMN).mean() > 1 - LEAST_SHARE:
         return _best(_readings(sample)) or _best(_readings(inner))
     return _best([*_readings(inner), *_readings(sample)])
 

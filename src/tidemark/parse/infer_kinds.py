@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_of, matches, where
 from tidemark.parse import durations
 from tidemark.parse.logtime import any_time
 from tidemark.parse.time_forms import ORDERS, ZONE, rewritten
@@ -105,8 +105,8 @@ class Column:
     @property
     def has_ports(self) -> bool:
         """Whether all values are addresses with a port after each."""
-        ported = flags_of(pc.match_substring_regex(self.present, _WITH_PORT))
-        sure = flags_of(pc.match_substring_regex(self.present, _SURE_PORT))
+        ported = matches(self.present, _WITH_PORT)
+        sure = matches(self.present, _SURE_PORT)
         return "address" in self.kinds and bool(ported.all() and sure.any())
 
     @cached_property
@@ -136,9 +136,7 @@ def _kinds(values: pa.Array) -> frozenset[str]:
         kinds.add("status")
     if _share(pc.match_substring_regex(values, _REQUEST)) >= _MOST_REQUESTS:
         return frozenset(("request",))
-    agents = flags_of(pc.match_substring_regex(values, _AGENT)) & ~flags_of(
-        pc.match_substring_regex(values, _NO_AGENT)
-    )
+    agents = matches(values, _AGENT) & ~matches(values, _NO_AGENT)
     if "protocol" not in kinds and agents.mean() >= _MOST_AGENTS:
         kinds.add("agent")
     if "host" in kinds and _share(pc.match_substring_regex(values, _LOGGER)) > 1 - MOST:
@@ -157,7 +155,7 @@ def _times(values: pa.Array) -> set[str]:
     if _share(pc.match_substring_regex(values, _TIME)) < MOST:
         return kinds
     plain = _valid(values)
-    digits = flags_of(pc.match_substring_regex(values, r"^\d+(?:\.\d+)?$"))
+    digits = matches(values, r"^\d+(?:\.\d+)?$")
     kinds |= {f"time_{order}" for order in ORDERS if (_valid(values, order) & ~plain).mean() >= MOST}
     if (plain & ~digits).mean() >= MOST:
         kinds.add("time")
@@ -173,7 +171,7 @@ def _valid(values: pa.Array, order: str = "") -> Flags:
 
 
 def _addresses(values: pa.Array) -> set[str]:
-    likely = flags_of(pc.match_substring_regex(values, r"^[\[0-9A-Fa-f:][0-9A-Fa-f.:%\w\], ]*$|^unknown"))
+    likely = matches(values, r"^[\[0-9A-Fa-f:][0-9A-Fa-f.:%\w\], ]*$|^unknown")
     if likely.mean() < MOST:
         return set()
     single = each_distinct(where(likely, values, None), lambda text: "1" if is_address_of(text) else None)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import flags_of, matches, where
 from tidemark.parse.infer_kinds import MOST, Column
 from tidemark.parse.infer_names import fields_named, unit_named
 
@@ -47,7 +47,7 @@ def unit_of(column: Column) -> str:
 def _unit_of_decimals(column: Column, low: float, middle: float) -> str:
     if middle >= _LONG_SECONDS:
         return "ms"
-    thousandths = flags_of(pc.match_substring_regex(column.present, r"^\d+\.\d{3}$")).mean() >= MOST
+    thousandths = matches(column.present, r"^\d+\.\d{3}$").mean() >= MOST
     # In milliseconds, a request of less than 0.02 would have taken less than 20 microseconds.
     if middle < _USUAL_SECONDS and (thousandths or low < _LEAST_MICROS / 1_000):
         return "s"
@@ -56,7 +56,7 @@ def _unit_of_decimals(column: Column, low: float, middle: float) -> str:
 
 def looks_like_duration(column: Column) -> bool:
     """Whether numbers without a name can only be the duration of a request: decimals as nginx and Python write them."""
-    digits = flags_of(pc.match_substring_regex(column.present, r"^\d+\.(?:\d{3}|\d{6})$"))
+    digits = matches(column.present, r"^\d+\.(?:\d{3}|\d{6})$")
     return "decimal" in column.kinds and digits.mean() >= MOST and unit_of(column) == "s"
 
 
@@ -128,7 +128,7 @@ def longest(columns: Sequence[Column], candidates: Sequence[int]) -> int | None:
 
 
 def _filled(column: Column) -> np.ndarray:
-    number = flags_of(pc.match_substring_regex(column.values, _NUMBER))
+    number = matches(column.values, _NUMBER)
     filled: np.ndarray = where(number, column.values, "0").fill_null("0").cast(pa.float64()).to_numpy()
     return filled
 
@@ -140,7 +140,7 @@ def _rises(column: Column) -> bool:
 
 
 def _numbers(column: Column) -> np.ndarray:
-    number = flags_of(pc.match_substring_regex(column.present, _NUMBER))
+    number = matches(column.present, _NUMBER)
     numbers: np.ndarray = column.present.filter(pa.array(number)).cast(pa.float64()).to_numpy()
     return numbers
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
+from tidemark.engine.arrays import flags_of, matches
 from tidemark.parse.infer_kinds import MOST, Column
 from tidemark.parse.infer_names import fields_named, is_no_request, is_of_another
 from tidemark.parse.infer_numbers import (
@@ -254,7 +254,7 @@ class _Search:
                 self.fields[user] = "remote_user"
 
     def _is_protocol(self, column: Column) -> bool:
-        bare = flags_of(pc.match_substring_regex(column.present, r"^[123](?:\.[01])?$"))
+        bare = matches(column.present, r"^[123](?:\.[01])?$")
         named = "protocol" in fields_named(column.name) and len(bare) > 0 and bare.mean() >= MOST
         return "protocol" in column.kinds or bool(named)
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, changed, flags_at, flags_of
+from tidemark.engine.arrays import Flags, changed, flags_at, matches
 from tidemark.parse.text import decoded, escaped_controls, has_pair
 
 # Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
@@ -59,7 +58,7 @@ def _matching(text: pa.Array, patterns: Sequence[str]) -> Flags:
     rows = np.arange(len(text))
     for pattern in patterns:
         if len(rows):
-            rows = rows[flags_of(pc.match_substring_regex(text.take(pa.array(rows)), pattern))]
+            rows = rows[matches(text.take(pa.array(rows)), pattern)]
     return flags_at(rows, len(text))
 
 

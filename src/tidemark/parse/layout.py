@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_at, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_at, flags_of, matches, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, squeezed
@@ -68,7 +68,7 @@ class Layout(Format):
     squeezed: bool = field(default=False, kw_only=True)
 
     def may_be(self, text: pa.Array) -> Flags:
-        return flags_of(pc.match_substring_regex(text, self.pattern))
+        return matches(text, self.pattern)
 
     def read(self, lines: Lines) -> Read:
         text = self._text(lines)
@@ -171,7 +171,7 @@ def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
     names = [name for name, _ in _steps(layout)[1]]
     for name, pattern in _TELLING.items():
         if name in parts:
-            sound = flags_of(pc.match_substring_regex(parts[name], pattern))
+            sound = matches(parts[name], pattern)
             reached = np.where(sound, reached, np.minimum(reached, names.index(name)))
     return reached, np.array([*names, ""])[reached]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_at, flags_of, where
+from tidemark.engine.arrays import Flags, flags_at, flags_of, matches, where
 from tidemark.parse.time_forms import rewritten
 
 _UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
@@ -92,7 +92,7 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
         some = text.take(pa.array(rows))
         micros[rows], valid[rows] = parse(some)
         if parse is not _epoch:
-            zoneless[rows] = valid[rows] & ~flags_of(pc.match_substring_regex(some, _ZONE))
+            zoneless[rows] = valid[rows] & ~matches(some, _ZONE)
         times = pc.coalesce(times, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
         open_ = pc.is_null(times)
     rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
@@ -176,7 +176,7 @@ def _with_head(text: pa.Array, length: int) -> tuple[Flags, Numbers, Numbers, Nu
 
 
 def _epoch(text: pa.Array) -> tuple[Numbers, Flags]:
-    valid = flags_of(pc.match_substring_regex(text, _EPOCH))
+    valid = matches(text, _EPOCH)
     parts = pc.extract_regex(text, r"^(?P<whole>\d+)\.?(?P<fraction>\d*)$")
     whole = pc.fill_null(where(valid, pc.struct_field(parts, "whole"), None), "0")
     number = whole.cast(pa.int64()).to_numpy(zero_copy_only=False)

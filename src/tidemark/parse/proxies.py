@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, extracted, flags_of, matches, where
 from tidemark.parse.values import Read, address, is_address
 
 _PLAIN = r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+"
@@ -77,7 +77,7 @@ def _entries(lists: pa.Array, most: int) -> Parts:
     texts = coded.dictionary
     named = flags_of(pc.match_substring(texts, "="))
     if named.any():
-        texts = where(~named, texts, pc.struct_field(pc.extract_regex(texts, _FOR), "for"))
+        texts = where(~named, texts, extracted(texts, _FOR, "for"))
     addresses = address(texts)
     known = [each is not None and is_address(each) for each in addresses.to_pylist()]
     flat = where(np.array(known, bool), addresses, None).take(coded.indices)
@@ -94,7 +94,7 @@ def without_list(text: pa.Array) -> tuple[Flags, pa.Array, pa.Array]:
     """Which lines begin with a list of addresses, behind a host or not; for these, the lines with the last address in
     place of the list, and the addresses in front of it. The list may also be in quotes in front of a host, or in
     parentheses or brackets behind the address."""
-    listed_first = flags_of(pc.match_substring_regex(text, _BEGIN))
+    listed_first = matches(text, _BEGIN)
     if not listed_first.any():
         none = pa.nulls(0, pa.string())
         return listed_first, none, none

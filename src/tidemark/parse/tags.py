@@ -7,9 +7,8 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import matches, where
 from tidemark.parse.remembered import remembered
 from tidemark.parse.text import decoded
 
@@ -44,7 +43,7 @@ NO_TAGS = Tags()
 
 def tagged(query: pa.Array) -> pa.Array:
     """The queries that may have tags, NULL for all others."""
-    return where(flags_of(pc.match_substring_regex(query, _TAGGED)), query, None)
+    return where(matches(query, _TAGGED), query, None)
 
 
 @remembered(100_000)

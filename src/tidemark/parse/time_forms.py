@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_of, matches, where
 
 # Times that need no rewriting.
 _USUAL = (
@@ -81,11 +81,11 @@ def rewritten(text: pa.Array, order: str = "") -> pa.Array:
     Names of zones become offsets. Reads `2026/11/21 - 10:00:00`, `2026-11-21 10:00:00 PM`, `20261121T100000Z` and
     `21.11.2026 10:00`, and in the `order` dmy or mdy also `21/11/2026 10:00:00` or `11/21/2026 10:00:00`.
     """
-    if flags_of(pc.match_substring_regex(text, _USUAL)).all():
+    if matches(text, _USUAL).all():
         return text
     coded = pc.utf8_trim(text, "[] ").dictionary_encode()
     times = _spelled(coded.dictionary)
-    open_ = ~flags_of(pc.match_substring_regex(times, _USUAL))
+    open_ = ~matches(times, _USUAL)
     for form in (_ORDERED[order], *_FORMS) if order else _FORMS:
         if not open_.any():
             break

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import extracted, flags_of, matches, where
 from tidemark.parse.durations import UNITS, microseconds, with_unit
 
 # The fields in question follow nothing, or one of these names.
@@ -51,26 +51,26 @@ def fields(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
-    single &= ~flags_of(pc.match_substring_regex(where(single, tail, None), _CPANEL))
-    whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
+    single &= ~matches(where(single, tail, None), _CPANEL)
+    whole = extracted(where(single, numbers, None), r" (?P<value>\d+) ")
     lettered = pc.any(pc.match_substring(tail, "s")).as_py()  # each unit has this letter
-    first = pc.ascii_trim(_matched(tail, _WITH_UNIT if lettered else _SECONDS), '"')
+    first = pc.ascii_trim(extracted(tail, _WITH_UNIT if lettered else _SECONDS), '"')
     duration = microseconds(first, 6)
     united = where(flags_of(pc.is_null(duration)), first, None)
     if united.null_count < len(united):
         duration = pc.coalesce(duration, with_unit(united))
     duration = pc.coalesce(duration, microseconds(whole, 0))
-    forwarded = _matched(quoted, _FIRST_QUOTED)
-    listed = flags_of(pc.match_substring_regex(forwarded, _ADDRESSES))
-    listed &= flags_of(pc.match_substring_regex(forwarded, "[:.]"))
-    forwarded = where(listed | flags_of(pc.match_substring_regex(forwarded, _RFC_7239)), forwarded, None)
+    forwarded = extracted(quoted, _FIRST_QUOTED)
+    listed = matches(forwarded, _ADDRESSES)
+    listed &= matches(forwarded, "[:.]")
+    forwarded = where(listed | matches(forwarded, _RFC_7239), forwarded, None)
     # Behind a dash in quotes the header was not sent.
     open_ = flags_of(pc.is_null(forwarded)) & ~flags_of(pc.starts_with(quoted, ' "-"'))
     if open_.any():
-        elsewhere = pc.coalesce(*(_matched(where(open_, tail, None), pattern) for pattern in _ELSEWHERE))
-        public = open_ & ~flags_of(pc.match_substring_regex(elsewhere, PRIVATE))
+        elsewhere = pc.coalesce(*(extracted(where(open_, tail, None), pattern) for pattern in _ELSEWHERE))
+        public = open_ & ~matches(elsewhere, PRIVATE)
         forwarded = where(~public, forwarded, elsewhere)
-    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": forwarded}
+    return {"duration_us": duration, "host": extracted(tail, _HOST), "forwarded": forwarded}
 
 
 def without_times(duration: pa.Array, time: pa.Array) -> pa.Array:
@@ -82,7 +82,3 @@ def without_times(duration: pa.Array, time: pa.Array) -> pa.Array:
     seconds = pc.fill_null(time.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) / 1e6
     times = np.any([np.abs(number / unit - seconds) < _NEAR for unit in (1, 1e3, 1e6)], axis=0)
     return where(~times, duration, None)
-
-
-def _matched(text: pa.Array, pattern: str) -> pa.Array:
-    return pc.struct_field(pc.extract_regex(text, pattern), "value")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, changed, flags_at, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, changed, extracted, flags_at, flags_of, matches, where
 from tidemark.parse.durations import first_duration
 from tidemark.parse.logtime import any_time
 from tidemark.parse.remembered import remembered
@@ -169,13 +169,13 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     method, target, protocol = (where(http, each, None) for each in (method, target, protocol))
     rows = np.flatnonzero(~http & flags_of(pc.is_valid(request)))
     some = request.take(pa.array(rows))
-    if (padded := flags_of(pc.match_substring_regex(some, _PADDED))).any():
+    if (padded := matches(some, _PADDED)).any():
         which = flags_at(rows[padded], len(http))
         return request_of(
             changed(request, which, lambda some: pc.replace_substring_regex(some, _PADDED, r"\1 "))
         )
-    unversioned = flags_of(pc.match_substring_regex(some, _UNVERSIONED))
-    unversioned &= ~flags_of(pc.match_substring_regex(some, _OTHER_PROTOCOL))
+    unversioned = matches(some, _UNVERSIONED)
+    unversioned &= ~matches(some, _OTHER_PROTOCOL)
     if unversioned.any():
         mask = flags_at(rows[unversioned], len(http))
         parts = pc.extract_regex(some.filter(pa.array(unversioned)), _UNVERSIONED)
@@ -217,7 +217,7 @@ def one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
     usual_ones = flags_of(pc.is_in(text, usual))
     others = ~usual_ones & flags_of(pc.is_valid(text))
     if others.any():
-        usual_ones[others] = flags_of(pc.match_substring_regex(text.filter(pa.array(others)), pattern))
+        usual_ones[others] = matches(text.filter(pa.array(others)), pattern)
     return usual_ones
 
 
@@ -231,7 +231,7 @@ def statuses(text: pa.Array, method: pa.Array, path: pa.Array) -> dict[str, pa.A
         none = flags_of(pc.is_in(text, _NO_STATUS))
         if (zero := flags_of(pc.equal(text, _NO_STATUS_OF_REQUEST))).any():
             none |= zero & (flags_of(pc.is_valid(method)) | flags_of(pc.is_valid(path)))
-        number = flags_of(pc.match_substring_regex(text, r"^\d{3}(?:\.0+)?(?: .*)?$")) & odd
+        number = matches(text, r"^\d{3}(?:\.0+)?(?: .*)?$") & odd
         text, exact = where(~number, text, pc.utf8_slice_codeunits(text, 0, 3)), exact | number
     status = where(exact, text, None).cast(pa.int32())
     number = pc.fill_null(status, -1).to_numpy(zero_copy_only=False)
@@ -247,14 +247,14 @@ def size(text: pa.Array, sound: Flags) -> pa.Array:
     value = where(usual, text, "0").cast(pa.int64())
     odd = sound & ~usual & ~flags_of(pc.equal(text, "-")) & flags_of(pc.is_valid(text))
     if odd.any():
-        digits = pc.struct_field(pc.extract_regex(text.filter(pa.array(odd)), _SIZE), "digits")
+        digits = extracted(text.filter(pa.array(odd)), _SIZE, "digits")
         value = pc.replace_with_mask(value, pa.array(odd), pc.fill_null(digits, "0").cast(pa.int64()))
     beyond = flags_of(pc.greater(value, MOST_RESPONSE_BYTES))
     return where(sound, where(~beyond, value, 0) if beyond.any() else value, None)
 
 
 def _country(text: pa.Array) -> pa.Array:
-    return pc.utf8_upper(where(flags_of(pc.match_substring_regex(text, "^[A-Za-z]{2}$")), text, None))
+    return pc.utf8_upper(where(matches(text, "^[A-Za-z]{2}$"), text, None))
 
 
 def present(field: pa.Array) -> pa.Array:
@@ -267,7 +267,7 @@ def address(text: pa.Array) -> pa.Array:
     """Addresses in canonical form, without brackets, port and zone: IPv6 in lower case and compressed, IPv4 for an
     IPv6 address that maps one. A host name is in lower case. NULL for other texts."""
     coded = text.dictionary_encode()
-    odd = ~flags_of(pc.match_substring_regex(coded.dictionary, _IPV4))
+    odd = ~matches(coded.dictionary, _IPV4)
     if not odd.any():
         return text
     canonical = changed(coded.dictionary, odd, lambda some: each_distinct(some, canonical_address))
@@ -338,19 +338,19 @@ def _in_upper_case(method: pa.Array) -> pa.Array:
 
 def protocol_of(text: pa.Array) -> pa.Array:
     """A protocol such as HTTP/1.1, also from its number alone, and in any case; NULL for others."""
-    bare = flags_of(pc.match_substring_regex(text, r"^\d(\.\d)?$"))
+    bare = matches(text, r"^\d(\.\d)?$")
     text = pc.utf8_upper(where(~bare, text, pc.binary_join_element_wise("HTTP/", text, "")))
     return where(one_of(text, _PROTOCOLS, _PROTOCOL), text, None)
 
 
 def _without_host(target: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The host of an absolute address, and its path with the query. The host of others is NULL."""
-    absolute = flags_of(pc.match_substring_regex(target, r"^(?i)(https?|wss?)://[^/?#]"))
+    absolute = matches(target, r"^(?i)(https?|wss?)://[^/?#]")
     if not absolute.any():
         return pa.nulls(len(target), pa.string()), target
     parts = Parts.of(where(absolute, target, None), "/", 3)
     host, rest = parts.at(2), pc.binary_join_element_wise("", pc.coalesce(parts.at(3), ""), "/")
-    odd = flags_of(pc.match_substring_regex(host, "[?#]"))
+    odd = matches(host, "[?#]")
     if odd.any():  # a query right after the host
         mask = pa.array(odd)
         split = pc.extract_regex(target.filter(mask), r"^[A-Za-z]+://(?P<host>[^/?#]*)(?P<rest>(?s).*)$")

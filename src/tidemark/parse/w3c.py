@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Parts, flags_of, where
+from tidemark.engine.arrays import Flags, Parts, flags_of, matches, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, replaced, squeezed
@@ -103,7 +103,7 @@ class W3c(Format):
         """Which lines have a header of this format."""
         if lines.header.null_count == len(lines.header):
             return np.zeros(len(lines.header), bool)
-        return flags_of(pc.match_substring_regex(lines.header, f"(?i){self.header}"))
+        return matches(lines.header, f"(?i){self.header}")
 
     def read(self, lines: Lines) -> Read:
         result = Read.nothing(len(lines.sound))
@@ -131,7 +131,7 @@ class W3c(Format):
             texts = _texts(parts, [column_name(each) for each in names], day)
             # A line that has them all lacks a time or a status.
             absent = [name for name in _REQUIRED if name not in texts] or ["status"]
-            similar = flags_of(pc.match_substring_regex(some.text, _CLOCK if day else _LINE))
+            similar = matches(some.text, _CLOCK if day else _LINE)
             reached[rows] = np.where(similar, np.minimum(parts.count, len(names)), 0)
             after = np.array([*names, ""], object)[reached[rows]]
             lacking[rows] = np.where(whole, absent[0], after)
@@ -170,8 +170,8 @@ def header_of(header: str) -> str:
 
 def _timed(texts: Mapping[str, pa.Array]) -> Flags:
     """Whether lines have a time and a status: other lines can have as many words as there are columns."""
-    time = flags_of(pc.match_substring_regex(texts["time"], r"\d\d:\d\d|^\d{9}"))
-    return time & flags_of(pc.match_substring_regex(texts["status"], r"^(?:\d{3}|-)$"))
+    time = matches(texts["time"], r"\d\d:\d\d|^\d{9}")
+    return time & matches(texts["status"], r"^(?:\d{3}|-)$")
 
 
 def with_default_header(lines: Lines, unread: Flags) -> Lines:
@@ -181,12 +181,12 @@ def with_default_header(lines: Lines, unread: Flags) -> Lines:
     unread = unread & ~lines.tabbed & flags_of(pc.is_null(header))
     if not unread.any():
         return lines
-    dated = flags_of(pc.match_substring_regex(where(unread, lines.text, None), _LINE))
+    dated = matches(where(unread, lines.text, None), _LINE)
     if not dated.any():
         return lines
     text = where(dated, lines.text, None)
     for names in _DEFAULTS:
-        begun = flags_of(pc.match_substring_regex(text, _beginning(names.split())))
+        begun = matches(text, _beginning(names.split()))
         rows = flags_of(pc.is_null(header)) & begun
         if rows.any():
             header = pc.replace_with_mask(header, pa.array(rows), names)
@@ -219,7 +219,7 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Parts, Flags]:
     more = np.zeros(len(longer), bool)
     if longer.any():
         if " ".join(names) in _DEFAULTS:  # a line without a header may have others behind these
-            more = longer & flags_of(pc.match_substring_regex(text, _beginning(names)))
+            more = longer & matches(text, _beginning(names))
         text = _aligned(text, longer & ~more, names)
         parts = Parts.of(text, " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
@@ -261,7 +261,7 @@ def _texts(parts: Parts, names: Sequence[str], day: str) -> Mapping[str, pa.Arra
     elif "timestamp" in texts:
         texts["time"] = texts["timestamp"]
     if "cs-uri-stem" not in names and "target" in texts:  # an address may lack its scheme
-        bare = flags_of(pc.match_substring_regex(texts["target"], r"^(?:[\w-]+\.)+[A-Za-z]+(?::\d+)?/"))
+        bare = matches(texts["target"], r"^(?:[\w-]+\.)+[A-Za-z]+(?::\d+)?/")
         whole = pc.binary_join_element_wise("http:", texts["target"], "//")
         texts["target"] = where(~bare, texts["target"], whole)
     if "user_agent" in texts:

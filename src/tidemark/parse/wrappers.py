@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_at, flags_of, where
+from tidemark.engine.arrays import Flags, extracted, flags_at, flags_of, matches, where
 from tidemark.parse.clf import NAME, NAME_ALONE
 from tidemark.parse.objects import Objects, is_object, objects_of
 
@@ -134,9 +134,9 @@ def unwrapped(text: pa.Array) -> pa.Array:
     result = pc.coalesce(_columns(text), _strings(text), _nested(text), _plain(text))
     behind = flags_of(pc.ends_with(text, "}")) & ~flags_of(pc.starts_with(text, "{"))
     result = _inside(text, result, _OBJECTS, behind & flags_of(pc.is_null(result)))
-    enveloped = flags_of(pc.match_substring_regex(text, _BEGIN)) & flags_of(pc.is_null(result))
+    enveloped = matches(text, _BEGIN) & flags_of(pc.is_null(result))
     result = _inside(text, result, _PATTERNS, enveloped)
-    open_ = flags_of(pc.match_substring_regex(text, _MAY_HAVE_WORDS)) & flags_of(pc.is_null(result))
+    open_ = matches(text, _MAY_HAVE_WORDS) & flags_of(pc.is_null(result))
     return pc.coalesce(_inside(text, result, _AFTER_WORDS, open_), unescaped)
 
 
@@ -146,13 +146,13 @@ def may_be_escaped(text: pa.Array, no_http: Flags) -> Flags:
     result = flags_of(pc.ends_with(text, _LINE_END))
     rows = np.flatnonzero(no_http)
     if len(rows):
-        result[rows] |= flags_of(pc.match_substring_regex(text.take(pa.array(rows)), _COLOUR))
+        result[rows] |= matches(text.take(pa.array(rows)), _COLOUR)
     return result
 
 
 def _unescaped(text: pa.Array) -> pa.Array:
     """The lines with control characters that rsyslog has escaped as they were; NULL for other lines."""
-    which = flags_of(pc.match_substring_regex(text, _MAY_BE_ESCAPED))
+    which = matches(text, _MAY_BE_ESCAPED)
     if not which.any():
         return pa.nulls(len(text), pa.string())
     some = pc.replace_substring_regex(where(which, text, None), rf"{_COLOUR}|(?:#01[25])+$", "")
@@ -181,7 +181,7 @@ def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Fl
 
 def partial(text: pa.Array) -> Flags:
     """Which lines are parts of lines that a container runtime split, without their last one."""
-    parts = flags_of(pc.match_substring_regex(text, _CRI_PART))
+    parts = matches(text, _CRI_PART)
     long = is_object(text) & flags_of(pc.greater_equal(pc.binary_length(text), _DOCKER_BYTES))
     if long.any():
         log = objects_of(text.filter(pa.array(long)), ("log", "stream")).texts
@@ -204,16 +204,16 @@ def _strings(text: pa.Array) -> pa.Array:
     """The lines in quotes: JSON strings, as the Kafka exporter of OpenTelemetry writes them, also without the quotes
     around them, those of CSV, and lines whose own quotes are as they were; NULL for other lines."""
     result = pa.nulls(len(text), pa.string())
-    escaped = flags_of(pc.match_substring_regex(text, _ESCAPED))
+    escaped = matches(text, _ESCAPED)
     if escaped.any():
         text = where(~escaped, text, pc.binary_join_element_wise('"', text, '"', ""))
-    quoted = flags_of(pc.match_substring_regex(text, _QUOTED))
+    quoted = matches(text, _QUOTED)
     if not quoted.any():
         return result
     mask = pa.array(quoted)
     some = text.filter(mask)
     bare = pc.utf8_slice_codeunits(some, 1, -1)
-    doubled = ~flags_of(pc.match_substring_regex(bare, r'(?:^|[^"])"(?:[^"]|$)'))
+    doubled = ~matches(bare, r'(?:^|[^"])"(?:[^"]|$)')
     bare = where(~doubled, bare, pc.replace_substring(bare, '""', '"'))
     objects = objects_of(pc.binary_join_element_wise('{"line":', some, "}", ""), ["line"])
     inner = pc.coalesce(objects.texts.get("line", pa.nulls(len(some), pa.string())), bare)
@@ -226,7 +226,7 @@ def _nested(text: pa.Array) -> pa.Array:
     if inner.null_count == len(inner):
         return inner
     outer = where(flags_of(pc.is_valid(inner)), text, None)
-    time = pc.struct_field(pc.extract_regex(outer, _OUTSIDE), "time")
+    time = extracted(outer, _OUTSIDE, "time")
     return _with_time(inner, pc.utf8_trim(time, '"'))
 
 
@@ -241,7 +241,7 @@ def _plain(text: pa.Array) -> pa.Array:
     parts = pc.extract_regex(text, _BARE_REQUEST)
     before, request, behind = (pc.struct_field(parts, name) for name in ("before", "request", "behind"))
     quoted = pc.binary_join_element_wise(before, '"', request, '"', behind, "")
-    slashed = where(flags_of(pc.match_substring_regex(text, _SLASHED)), text, None)
+    slashed = where(matches(text, _SLASHED), text, None)
     return pc.coalesce(bracketed, quoted, pc.replace_substring_regex(slashed, r'\\(["\d-]|$)', r"\1"))
 
 
@@ -252,7 +252,7 @@ def inside(objects: Objects) -> pa.Array:
 
 def _with_time(text: pa.Array, time: pa.Array) -> pa.Array:
     """The same texts, with the time of their envelope in those that are objects."""
-    timed = flags_of(pc.starts_with(text, "{")) & flags_of(pc.match_substring_regex(time, r"^[\w:.,+/ -]+$"))
+    timed = flags_of(pc.starts_with(text, "{")) & matches(time, r"^[\w:.,+/ -]+$")
     if not timed.any():
         return text
     rest = pc.utf8_slice_codeunits(text, 1)

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, unquote_plus
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import matches, where
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.values import each_distinct
 from tidemark.parse.writing import Composed
@@ -15,8 +15,8 @@ from tidemark.parse.writing import Composed
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     # `proto` may be the scheme, and a path may lack its first slash.
-    version = flags_of(pc.match_substring_regex(texts["protocol"], r"^HTTP/\d"))
-    bare = flags_of(pc.match_substring_regex(texts["target"], r"^[\w.~%]"))
+    version = matches(texts["protocol"], r"^HTTP/\d")
+    bare = matches(texts["target"], r"^[\w.~%]")
     return texts | {
         "protocol": where(version, texts["protocol"], None),
         "target": where(~bare, texts["target"], pc.binary_join_element_wise("", texts["target"], "/")),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.engine.arrays import extracted
 from tidemark.parse.layout import Layout
 from tidemark.parse.writing import Composed
 
@@ -19,7 +20,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     parts = pc.extract_regex(rest, _QUOTED)
     agent = pc.coalesce(pc.binary_join_element_wise(agent, pc.struct_field(parts, "more"), '"'), agent)
     rest = pc.coalesce(pc.struct_field(parts, "rest"), rest)
-    return texts | {"user_agent": agent, "host": pc.struct_field(pc.extract_regex(rest, _HOST), "host")}
+    return texts | {"user_agent": agent, "host": extracted(rest, _HOST, "host")}
 
 
 FORMAT = Layout(

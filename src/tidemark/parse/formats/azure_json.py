@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import flags_of, matches, where
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.writing import Composed
 
@@ -15,7 +15,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     protocol = pc.replace_substring_regex(texts["protocol"], r"^(\d\.\d)\.0\.0$", r"\1")
     # Application Gateway's whole numbers are milliseconds in its first version, and otherwise of an unknown unit.
     taken, instance = texts["taken"], texts["instance"]
-    whole = flags_of(pc.is_valid(instance)) & flags_of(pc.match_substring_regex(taken, r"^\d+$"))
+    whole = flags_of(pc.is_valid(instance)) & matches(taken, r"^\d+$")
     first = whole & flags_of(pc.starts_with(instance, "ApplicationGatewayRole"))
     return texts | {
         "protocol": protocol,

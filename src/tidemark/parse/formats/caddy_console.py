@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_of, matches, where
 from tidemark.parse.format import Format
 from tidemark.parse.formats import caddy_json
 from tidemark.parse.templates import of_object
@@ -28,7 +28,7 @@ class Console(Format):
     """The object is one of `caddy_json` without the time, which comes first."""
 
     def may_be(self, text: pa.Array) -> Flags:
-        return flags_of(pc.match_substring_regex(text, _BEGIN))
+        return matches(text, _BEGIN)
 
     def read(self, lines: Lines) -> Read:
         return caddy_json.FORMAT.read(_objects(lines))
@@ -52,7 +52,7 @@ def _objects(lines: Lines) -> Lines:
     parts = pc.extract_regex(text, _LINE)
     time = pc.struct_field(parts, "time")
     # Only numbers of JSON may have an exponent.
-    quote = where(flags_of(pc.match_substring_regex(time, r"^\d\.\d+e\+\d+$")), pa.repeat("", len(time)), '"')
+    quote = where(matches(time, r"^\d\.\d+e\+\d+$"), pa.repeat("", len(time)), '"')
     head = pc.binary_join_element_wise('{"time": ', quote, time, quote, ", ", "")
     inside = pc.utf8_slice_codeunits(pc.struct_field(parts, "object"), 1)
     return replace(lines, text=pc.fill_null(pc.binary_join_element_wise(head, inside, ""), ""))

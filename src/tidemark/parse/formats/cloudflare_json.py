@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of, where
+from tidemark.engine.arrays import matches, where
 from tidemark.parse.logtime import any_time
 from tidemark.parse.objects import JsonFormat
 
@@ -14,8 +14,8 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     """Takes the time between the first and the last byte at the edge for the duration, where the job logs both to a
     fraction of a second, and none is logged."""
     start, end = texts["time"], texts.pop("end")
-    exact = flags_of(pc.match_substring_regex(start, r"\.\d{3}|^\d{16}|^\d{19}$"))
-    exact &= flags_of(pc.match_substring_regex(end, r"\.\d{3}|^\d{16}|^\d{19}$"))
+    exact = matches(start, r"\.\d{3}|^\d{16}|^\d{19}$")
+    exact &= matches(end, r"\.\d{3}|^\d{16}|^\d{19}$")
     if not exact.any():
         return texts
     times = (any_time(where(exact, each, None))[0].cast(pa.int64()) for each in (end, start))

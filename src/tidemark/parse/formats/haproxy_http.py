@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.engine.arrays import extracted
 from tidemark.parse.layout import Layout
 from tidemark.parse.trailing import ONE_ADDRESS
 from tidemark.parse.values import without_port
@@ -22,21 +23,18 @@ _REFERRER = r"(?:^|[|{])(?P<value>https?://[^|{}]*)(?:[|}]|$)"
 
 def captured_host(headers: pa.Array) -> pa.Array:
     """The header Host among captured ones, if it is the first; NULL otherwise."""
-    return pc.struct_field(pc.extract_regex(headers, _HOST), "host")
+    return extracted(headers, _HOST, "host")
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     captured = texts.get("headers", pa.nulls(len(texts["client_ip"]), pa.string()))
-    agent, forwarded, referrer = (
-        pc.struct_field(pc.extract_regex(captured, pattern), "value")
-        for pattern in (_AGENT, _FORWARDED, _REFERRER)
-    )
+    agent, forwarded, referrer = (extracted(captured, pattern) for pattern in (_AGENT, _FORWARDED, _REFERRER))
     return texts | {
         "client_ip": without_port(texts["client_ip"]),
         # Where the log was written before the end of the request, both have a plus.
         "bytes": pc.replace_substring_regex(texts["bytes"], r"^\+", ""),
         # The last time is that of the whole request.
-        "duration_ms": pc.struct_field(pc.extract_regex(texts["durations"], r"/\+?(?P<all>\d+)$"), "all"),
+        "duration_ms": extracted(texts["durations"], r"/\+?(?P<all>\d+)$", "all"),
         "host": captured_host(captured),
         "user_agent": agent,
         "forwarded": forwarded,

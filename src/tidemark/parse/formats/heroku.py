@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
+from tidemark.engine.arrays import extracted, flags_of
 from tidemark.parse.layout import Layout
 from tidemark.parse.text import Lines
 from tidemark.parse.values import Read
@@ -42,7 +42,7 @@ def _usual(text: pa.Array) -> pa.Array:
     """The same lines with the keys of the first layout; NULL without a time, a path or a status."""
 
     def value(pattern: str) -> pa.Array:
-        return pc.struct_field(pc.extract_regex(text, pattern), "value")
+        return extracted(text, pattern)
 
     def of_key(key: str) -> pa.Array:
         return pc.utf8_trim(value(rf'^(?:[^"]|"[^"]*")*? {key}=(?P<value>"[^"]*"|[^ "]*)(?: |$)'), '"')

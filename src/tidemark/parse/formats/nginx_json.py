@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.arrays import Flags, flags_of, matches, where
 from tidemark.parse.formats.caddy_json import NO_ERRORS
 from tidemark.parse.objects import JsonFormat, spellings
 from tidemark.parse.values import each_distinct
@@ -197,15 +197,13 @@ def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     decimal = flags_of(pc.match_substring(texts["taken"], "."))
     time, outer = texts["time"], texts["outer_time"]
     if (inner := flags_of(pc.is_valid(outer))).any():
-        time = where(~(inner & flags_of(pc.match_substring_regex(time, _NO_TIME))), time, outer)
-    seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], _SECONDS))
-    responded = ~milli & flags_of(pc.match_substring_regex(texts["responded"], rf"{_SECONDS}|^0$"))
-    nano = marked["nanoseconds"] & flags_of(pc.match_substring_regex(texts["duration"], _WHOLE))
-    whole = flags_of(pc.match_substring_regex(texts["whole_ms"], _WHOLE))
+        time = where(~(inner & matches(time, _NO_TIME)), time, outer)
+    seconds = ~milli & matches(texts["duration"], _SECONDS)
+    responded = ~milli & matches(texts["responded"], rf"{_SECONDS}|^0$")
+    nano = marked["nanoseconds"] & matches(texts["duration"], _WHOLE)
+    whole = matches(texts["whole_ms"], _WHOLE)
     # API Gateway's route is a request, unless it stands for several paths.
-    routed = flags_of(pc.match_substring_regex(texts["route"], _ROUTE)) & flags_of(
-        pc.is_null(texts["target"])
-    )
+    routed = matches(texts["route"], _ROUTE) & flags_of(pc.is_null(texts["target"]))
     return texts | {
         "request": pc.coalesce(texts["request"], where(routed, texts["route"], None)),
         "time": _time(time, texts["date"], texts["clock"], texts["timezone"], w3c),
@@ -245,7 +243,7 @@ def _time(time: pa.Array, date: pa.Array, clock: pa.Array, zone: pa.Array, w3c: 
     if date.null_count == len(date):
         return time
     clock = pc.coalesce(clock, time)
-    parted = flags_of(pc.match_substring_regex(clock, _CLOCK)) & flags_of(pc.is_valid(date))
+    parted = matches(clock, _CLOCK) & flags_of(pc.is_valid(date))
     if not parted.any():
         return time
     joined = pc.binary_join_element_wise(date, clock, zone, " ", null_handling="skip")
