@@ -5,18 +5,13 @@ Fields are found by splitting at quotes, which is several times as fast as a reg
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Parts, flags_of, matches, where
-from tidemark.parse import layout as layouts
 from tidemark.parse import trailing
-from tidemark.parse.format import Format
-from tidemark.parse.layout import progress
+from tidemark.parse.layout import Layout
 from tidemark.parse.logtime import any_time
 from tidemark.parse.text import Lines, has_byte_of
 from tidemark.parse.values import (
@@ -27,10 +22,7 @@ from tidemark.parse.values import (
     size,
     statuses,
 )
-from tidemark.parse.writing import Template
 
-# What every line of the family has between its time and its request.
-MARK = '] "'
 _NO_IDENT = pa.array(["-", "", None])
 _STATUS = r"^(?:\d{3}|-)$"
 
@@ -62,23 +54,11 @@ _NO_HOST = (
 _IPV6_HOST = r"^\[[0-9a-f:.]+\]$"
 
 
-@dataclass(frozen=True)
-class Clf(Format):
-    """A format of this family: `layout` shows its fields; see `Layout` for the notation."""
-
-    layout: str
-
-    def may_be(self, text: pa.Array) -> Flags:
-        return flags_of(pc.match_substring(text, MARK))
+class Clf(Layout):
+    """A format of this family. Its layout shows the fields of a line; it is not read by it."""
 
     def read(self, lines: Lines) -> Read:
         return read(lines, pa.repeat(self.name, len(lines.sound)), tail=True)
-
-    def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
-        return progress(lines.hidden, self.layout)
-
-    def template(self, columns: Collection[str]) -> Template:
-        return layouts.template((self.layout,), self.examples, lambda lines: lines.hidden)
 
 
 def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:

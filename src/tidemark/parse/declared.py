@@ -29,7 +29,7 @@ def format_of(name: str) -> Format:
         return format
     values = tomllib.loads(file.read_text(encoding="utf-8"))
     if "clf" in values:
-        return Clf(name, layout=values.pop("clf"), **_described(values))
+        return Clf(name, pattern="", layouts=(values.pop("clf"),), **_described(values))
     if "header" in values:
         return W3c(name, **_described(values))
     declared = formats_of({name: {"detected": True, **values}}, str(file))[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -119,14 +119,26 @@ class Layout(Format):
         rows = np.flatnonzero(self.may_be(text))
         reached, lacking = np.zeros(len(text), np.int64), np.full(len(text), None, object)
         for layout in self.layouts if len(rows) else ():
-            others, others_lacking = progress(text.take(pa.array(rows)), layout)
+            others, others_lacking = _progress(text.take(pa.array(rows)), layout)
             better = (others > reached[rows]) | (others_lacking == "")
             lacking[rows[better]] = others_lacking[better]
             reached[rows] = np.maximum(reached[rows], others)
         return reached, lacking
 
     def template(self, columns: Collection[str]) -> Template:
-        return template(self.layouts, self.examples, self._text, verbatim=self.verbatim, compose=self.compose)
+        """A template of the first layout that the first example is of."""
+        for layout in self.layouts if self.examples else ():
+            first, steps = _steps(layout)
+            # All fields, each with a name of its own.
+            numbered = [f"{name.lstrip('_')}_{number}" for number, (name, _) in enumerate(steps)]
+            behind = (f"${name}{text}" for name, (_, text) in zip(numbered, steps, strict=True))
+            text = self._text(Lines.of(pa.array(self.examples[:1]), np.ones(1, bool)))
+            parts, reached = _split(text, first + "".join(behind))
+            if reached[0] == len(steps):
+                sample = [parts[name][0].as_py() for name in numbered]
+                return templates.of_layout(first, steps, sample, verbatim=self.verbatim, compose=self.compose)
+        first, steps = _steps(self.layouts[0])
+        return templates.of_layout(first, steps, None, verbatim=self.verbatim, compose=self.compose)
 
     def _text(self, lines: Lines) -> pa.Array:
         text = lines.text if self.verbatim else lines.hidden
@@ -164,7 +176,7 @@ def _steps(layout: str) -> tuple[str, Steps]:
     return first, list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
+def _progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
     """How many fields of a layout lines have, with values as they should be, before the first one that they lack, and
     that one's name; empty if they have all."""
     parts, reached = _split(text, layout)
@@ -174,29 +186,6 @@ def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
             sound = matches(parts[name], pattern)
             reached = np.where(sound, reached, np.minimum(reached, names.index(name)))
     return reached, np.array([*names, ""])[reached]
-
-
-def template(
-    layouts: Sequence[str],
-    examples: Sequence[str],
-    text_of: Callable[[Lines], pa.Array],
-    *,
-    verbatim: bool = False,
-    compose: Mapping[str, Composed] | None = None,
-) -> Template:
-    """A template of the first layout that the first example is of."""
-    for layout in layouts if examples else ():
-        first, steps = _steps(layout)
-        # All fields, each with a name of its own.
-        numbered = [f"{name.lstrip('_')}_{number}" for number, (name, _) in enumerate(steps)]
-        behind = (f"${name}{text}" for name, (_, text) in zip(numbered, steps, strict=True))
-        text = text_of(Lines.of(pa.array(examples[:1]), np.ones(1, bool)))
-        parts, reached = _split(text, first + "".join(behind))
-        if reached[0] == len(steps):
-            sample = [parts[name][0].as_py() for name in numbered]
-            return templates.of_layout(first, steps, sample, verbatim=verbatim, compose=compose or {})
-    first, steps = _steps(layouts[0])
-    return templates.of_layout(first, steps, None, verbatim=verbatim, compose=compose or {})
 
 
 def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray]:
