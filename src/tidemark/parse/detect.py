@@ -7,7 +7,7 @@ an envelope around another line.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -104,28 +104,21 @@ def read(lines: Arrays, reading: Reading) -> tuple[Detected, dict[str, pa.Array]
         "fits": pa.array(fits),
         "format_known": pa.array(detection.known),
         "well_formed": pa.array(detection.read.sound),
-        "fields_known": pa.array(_fields_known(detection)),
-        "whole": pa.array(_whole(detection)),
+        "fields_known": pa.array(_sound_or_not(detection, w3c.lacks_header)),
+        "whole": pa.array(_sound_or_not(detection, wrappers.partial)),
         "status_ok": pa.array(flags_of(read["status_ok"])),
         **{name: columns[name] for name in COLUMNS},
         "read_as": detection.names,
     }
 
 
-def _fields_known(detection: Detected) -> Flags:
-    known = detection.read.sound.copy()
-    unread = np.flatnonzero(~known)
+def _sound_or_not(detection: Detected, fault: Callable[[Lines], Flags]) -> Flags:
+    """Lines that were read, and those of the others that do not have a fault."""
+    flags = detection.read.sound.copy()
+    unread = np.flatnonzero(~flags)
     if len(unread):
-        known[unread] = ~w3c.lacks_header(detection.lines.take(unread))
-    return known
-
-
-def _whole(detection: Detected) -> Flags:
-    whole = np.ones(len(detection.read.sound), bool)
-    unread = np.flatnonzero(~detection.read.sound)
-    if len(unread):
-        whole[unread] = ~wrappers.partial(detection.lines.text.take(pa.array(unread)))
-    return whole
+        flags[unread] = ~fault(detection.lines.take(unread))
+    return flags
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A header may end with the day of the lines, `date=2026-11-21`, if their columns 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
@@ -107,10 +107,8 @@ class W3c(Format):
 
     def read(self, lines: Lines) -> Read:
         result = Read.nothing(len(lines.sound))
-        for header in pc.unique(lines.header.drop_null()).to_pylist():
-            rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
-            names, day = columns_of_header(header)
-            parts, sound = _split(lines.take(rows), names)
+        for rows, names, day, some in _by_header(lines, lines.sound):
+            parts, sound = _split(some, names)
             texts = dict(_texts(parts, [column_name(name) for name in names], day))
             if "taken" in texts:
                 texts.setdefault(self.taken, texts["taken"])
@@ -122,11 +120,7 @@ class W3c(Format):
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
-        mine = flags_of(pc.is_valid(lines.header)) & self.with_header(lines)
-        for header in pc.unique(lines.header.filter(pa.array(mine))).to_pylist():
-            names, day = columns_of_header(header)
-            rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
-            some = lines.take(rows)
+        for rows, names, day, some in _by_header(lines, self.with_header(lines)):
             parts, whole = _split(some, names)
             texts = _texts(parts, [column_name(each) for each in names], day)
             # A line that has them all lacks a time or a status.
@@ -145,6 +139,13 @@ class W3c(Format):
     @property
     def column_names(self) -> str:
         return self.fields
+
+
+def _by_header(lines: Lines, which: Flags) -> Iterator[tuple[np.ndarray, list[str], str, Lines]]:
+    """The flagged lines with each header: their numbers, the names of their columns, their day and themselves."""
+    for header in pc.unique(lines.header.filter(pa.array(which)).drop_null()).to_pylist():
+        rows = np.flatnonzero(which & flags_of(pc.equal(lines.header, header)))
+        yield rows, *columns_of_header(header), lines.take(rows)
 
 
 def column_name(name: str) -> str:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, extracted, flags_at, flags_of, matches, where
 from tidemark.parse.clf import NAME, NAME_ALONE
 from tidemark.parse.objects import Objects, is_object, objects_of
+from tidemark.parse.text import Lines
 
 # The key at which an object inside one gets that one's time.
 ENVELOPE_TIME = "_envelope_time"
@@ -179,8 +180,9 @@ def _inside(text: pa.Array, result: pa.Array, patterns: Sequence[str], open_: Fl
     return result
 
 
-def partial(text: pa.Array) -> Flags:
+def partial(lines: Lines) -> Flags:
     """Which lines are parts of lines that a container runtime split, without their last one."""
+    text = lines.text
     parts = matches(text, _CRI_PART)
     long = is_object(text) & flags_of(pc.greater_equal(pc.binary_length(text), _DOCKER_BYTES))
     if long.any():
