@@ -115,16 +115,11 @@ def _find_of(pattern: str) -> Find:
     # Most patterns are plain text, of which a search takes a fraction, and which need not be compiled.
     text = pattern.removeprefix("^")
     if _PLAIN.fullmatch(text):
-        return partial(_contained if text == pattern else _leading, re.sub(r"\\(.)", r"\1", text))
+        name = re.sub(r"\\(.)", r"\1", text)
+        if text == pattern:
+            return lambda user_agent: name if name in user_agent else ""
+        return lambda user_agent: name if user_agent.startswith(name) else ""
     return partial(_matched, re.compile(pattern))
-
-
-def _contained(name: str, user_agent: str) -> str:
-    return name if name in user_agent else ""
-
-
-def _leading(name: str, user_agent: str) -> str:
-    return name if user_agent.startswith(name) else ""
 
 
 def _matched(pattern: re.Pattern[str], user_agent: str) -> str:

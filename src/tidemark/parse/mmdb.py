@@ -42,15 +42,12 @@ class Place(NamedTuple):
     region: str | None
 
 
-NO_SYSTEM, NO_PLACE = System(None, None), Place(None, None)
-
-
 def countries(database: str, addresses: Sequence[str | None]) -> list[str]:
     """The ISO 3166-1 alpha-2 code of the country of each address, UNKNOWN where it is not known, by an MMDB file as it
     is now, or the built-in data if `database` is empty. Raises InputError for a missing or corrupt file."""
     codes: Sequence[str | None] = []
     if database:
-        codes = [_code(each) if each else None for each in _records(database, "geo_database", addresses)]
+        codes = [_code(record) for record in _records(database, "geo_database", addresses)]
     elif addresses:
         codes = iptocc.country_code([address or "" for address in addresses])
     return [code or UNKNOWN for code in codes]
@@ -59,16 +56,12 @@ def countries(database: str, addresses: Sequence[str | None]) -> list[str]:
 def systems(database: str, addresses: Sequence[str | None]) -> list[System]:
     """The autonomous system of each address, by a file in the layout of MaxMind, DB-IP or IPinfo. Raises InputError
     for a missing or corrupt file."""
-    return [
-        _system(record) if record else NO_SYSTEM for record in _records(database, "asn_database", addresses)
-    ]
+    return [_system(record) for record in _records(database, "asn_database", addresses)]
 
 
 def places(database: str, addresses: Sequence[str | None]) -> list[Place]:
     """The city and region of each address, likewise."""
-    return [
-        _place(record) if record else NO_PLACE for record in _records(database, "city_database", addresses)
-    ]
+    return [_place(record) for record in _records(database, "city_database", addresses)]
 
 
 def version(database: str, setting: str) -> str:
@@ -116,15 +109,16 @@ def require_records(database: str, setting: str) -> None:
     except (ValueError, maxminddb.InvalidDatabaseError) as error:
         raise _unreadable(database, setting, error) from error
     known = {
-        "asn_database": lambda record: _system(record) != NO_SYSTEM,
-        "city_database": lambda record: _place(record) != NO_PLACE,
+        "asn_database": lambda record: _system(record) != System(None, None),
+        "city_database": lambda record: _place(record) != Place(None, None),
         "geo_database": lambda record: _code(record) is not None,
     }[setting]
     if not any(map(known, records)):
         raise InputError(f"{database} has no record that {setting} could use", _remedy(setting))
 
 
-def _records(database: str, setting: str, addresses: Sequence[str | None]) -> Iterator[dict[str, Any] | None]:
+def _records(database: str, setting: str, addresses: Sequence[str | None]) -> Iterator[dict[str, Any]]:
+    """The record of each address, empty without one."""
     get: Callable[[str], Any] = opened(database, setting).get
     for address in addresses:
         try:
@@ -133,7 +127,7 @@ def _records(database: str, setting: str, addresses: Sequence[str | None]) -> It
             record = None
         except maxminddb.InvalidDatabaseError as error:
             raise _unreadable(database, setting, error) from error
-        yield record if isinstance(record, dict) else None
+        yield record if isinstance(record, dict) else {}
 
 
 def _code(record: dict[str, Any]) -> str | None:
