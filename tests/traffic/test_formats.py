@@ -14,6 +14,7 @@ import pytest
 from bronze import access_log
 from silver import requests
 from tests.pipeline.without_spark import ARRIVED, bronze
+from tests.traffic.generated import generate
 from tidemark import pipeline
 from tidemark.engine.work import Part, Work
 from tidemark.importing.comments import Comments
@@ -25,7 +26,7 @@ from tidemark.traffic.lines import APACHE, line_format, lines_of, with_request_t
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.robots import Hit
 from tidemark.traffic.sinks import first_lines, headers_of, write_file
-from tidemark.traffic.stream import Traffic, blocks, generate
+from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_000
 # Columns of requests that depend on fields that some formats lack, or write differently.

@@ -15,9 +15,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from tests import processes
+from tests.traffic.generated import generate
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
-from tidemark.traffic.stream import Traffic, generate
+from tidemark.traffic.stream import Traffic
 
 START = 1_779_000_000
 

@@ -12,10 +12,11 @@ import crawleruseragents
 import iptocc
 import pytest
 
+from tests.traffic.generated import Line, generate
 from tidemark.errors import SettingError
 from tidemark.traffic import agents
 from tidemark.traffic.malformed import KINDS
-from tidemark.traffic.stream import Line, Traffic, blocks, generate
+from tidemark.traffic.stream import Traffic, blocks
 from tidemark.traffic.visitors import Population
 
 START = 1_779_000_000

@@ -16,8 +16,9 @@ import iptocc
 import pandas as pd
 import pytest
 
+from tests.traffic.generated import generate
 from tidemark.traffic.site import request
-from tidemark.traffic.stream import Outcome, Traffic, generate
+from tidemark.traffic.stream import Outcome, Traffic
 from tidemark.traffic.truth import Truth
 from tidemark.traffic.visitors import Visitor
 
@@ -71,7 +72,7 @@ def test_windows_and_sessions_equal_a_recount_of_the_lines(log_format: str) -> N
     )
     truth, lines = Truth(), []
     for line in generate(traffic):
-        truth.add("shop", line.outcome)
+        truth.extend("shop", [line.outcome])
         lines.append(line.value)
     rows, unread = read_back(lines)
     assert unread == 0
@@ -119,7 +120,7 @@ def test_windows_and_sessions_equal_a_recount_of_the_lines(log_format: str) -> N
 def test_every_line_counts_once_as_accepted_or_rejected() -> None:
     truth, lines = Truth(), []
     for line in generate(Traffic(START, rate=500, seconds=100, seed=2, malformed=0.3, late=0.2, late_by=40)):
-        truth.add("default", line.outcome)
+        truth.extend("default", [line.outcome])
         lines.append(line)
     assert truth.lines == len(lines) == 50_000
     good = [line for line in lines if line.outcome.reason is None]
@@ -148,7 +149,7 @@ def test_a_gap_of_exactly_thirty_minutes_starts_another_session() -> None:
 def test_truth_is_written_as_json(tmp_path: Path) -> None:
     truth = Truth()
     for line in generate(Traffic(START, rate=50, seconds=20, malformed=0.1)):
-        truth.add("default", line.outcome)
+        truth.extend("default", [line.outcome])
     truth.write(tmp_path / "truth.json")
     truth.write(tmp_path / "truth.json.gz")
     plain = json.loads((tmp_path / "truth.json").read_bytes())

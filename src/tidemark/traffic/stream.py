@@ -121,24 +121,12 @@ class Block:
         )
 
 
-class Line(NamedTuple):
-    """One log line without its line end, and its expected outcome."""
-
-    value: bytes
-    outcome: Outcome
-
-
-def generate(traffic: Traffic) -> Iterator[Line]:
-    """The lines of `traffic` one by one, in order of arrival."""
-    for block in blocks(traffic):
-        yield from map(Line, block.lines, block.outcomes)
-
-
 def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
-    """The same in blocks of at most a second of event time and 10,000 lines, plus late lines.
+    """The lines of `traffic` in order of arrival, in blocks of at most a second of event time and 10,000 lines, plus
+    late lines.
 
-    Without `truth`, which takes a third of the time, `outcomes` are empty. Lines delayed past the end
-    are in a last block.
+    Without `truth`, which takes a third of the time, `outcomes` are empty. Lines delayed past the end are in a last
+    block.
     """
     # Separate generators, so that late or malformed lines do not change any visit.
     crowd_random, fault_random, late_random = (

@@ -110,10 +110,6 @@ class Truth:
     def lines(self) -> int:
         return self.accepted + self.rejected.total()
 
-    def add(self, site: str, outcome: Outcome) -> None:
-        """Counts one line of `site`."""
-        self.extend(site, (outcome,))
-
     def extend(self, site: str, outcomes: Iterable[Outcome]) -> None:
         """Counts many lines of `site`."""
         outcomes = list(outcomes)
