@@ -28,6 +28,8 @@ _RECORD_SECONDS = 1.0
 _HISTORY_SECONDS = 5.0
 _RATE_SECONDS = 10.0
 _HISTORY_ROWS = 1_000
+# A source that does not answer is asked for half a minute. The end of the process does not wait for that.
+_LAST_LOOK_SECONDS = 3.0
 log = logging.getLogger("tidemark.stream")
 
 
@@ -57,6 +59,8 @@ class Progress:
         self._shown: dict[str, dict[str, Any]] = {}
         self._recent: dict[str, list[tuple[float, int]]] = {name: [] for name in lag}
         self._history: list[dict[str, Any]] = []
+        # The last look at the flows, as in the record.
+        self._seen: dict[str, Any] = {}
         self._queries: dict[str, StreamingQuery] = {}
         # When (monotonic) a flow last committed or had no waiting rows, and when its lag was last known.
         self._busy: dict[str, float] = dict.fromkeys(lag, time.monotonic())
@@ -85,11 +89,11 @@ class Progress:
         self._write_record()
 
     def stop(self) -> None:
-        self._done.set()
-        self._thread.join(timeout=10)
         self._state = "stopped"
+        self._done.set()
+        self._thread.join(_LAST_LOOK_SECONDS)
         self._write_history()
-        self._refresh_record()
+        self._refresh_record(look=False)
 
     def batch_done(self, flow: str, batch_id: int, started: datetime, facts: Mapping[str, Any]) -> None:
         """Records a batch: `rows`, if known `newest_kafka_timestamp` and `newest_event_time`, and for
@@ -158,25 +162,29 @@ class Progress:
             if time.monotonic() - last >= _HISTORY_SECONDS:
                 self._write_history()
                 last = time.monotonic()
+        self._refresh_record()
 
-    def _refresh_record(self) -> None:
+    def _refresh_record(self, *, look: bool = True) -> None:
         # On a full disk, the flows report the error.
         with contextlib.suppress(OSError):
-            self._write_record()
+            self._write_record(look=look)
 
-    def _write_record(self) -> None:
-        looked_at = time.time()  # the lags include every line that was committed before
-        flows = {name: self._summary(name) for name in self._flows}
+    def _write_record(self, *, look: bool = True) -> None:
+        if look:
+            looked_at = time.time()  # the lags include every line that was committed before
+            self._seen = {
+                "looked_at": looked_at,
+                "flows": {name: self._summary(name) for name in self._flows},
+            }
         with self._writing:  # called by the thread, and when the state changes
             write_record(
                 self._record,
                 pid=os.getpid(),
                 state=self._state,
                 endpoint=self._endpoint,
-                looked_at=looked_at,
-                flows=flows,
                 troubles=dict(self.metrics.troubles),
                 formats=sorted(self._settings.formats),
+                **self._seen,
             )
 
     def _summary(self, name: str) -> dict[str, Any]:
