@@ -316,10 +316,14 @@ def test_sigterm_finishes_the_requests_under_way(topic: Settings, tmp_path: Path
     [
         ({"TIDEMARK_INGEST_PORT": "{taken}"}, 1, "port {taken} of 127.0.0.1, which the endpoint is to listen on"),
         ({"TIDEMARK_INGEST_ADDRESS": "0.0.0.0"}, 2, "everybody who reaches 0.0.0.0 could send lines"),
+        (
+            {"TIDEMARK_INGEST_ADDRESS": "203.0.113.9", "TIDEMARK_INGEST_PORT": "8688", "TIDEMARK_INGEST_TOKEN": "a"}, 1,
+            "cannot listen on 203.0.113.9: ",
+        ),
         ({"TIDEMARK_INGEST_TOKEN_FILE": "/nonexistent"}, 1, "cannot read the token in /nonexistent"),
         ({"TIDEMARK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}, 1, "Kafka at 127.0.0.1:1 cannot be reached"),
     ],
-    ids=["port", "address", "token", "Kafka"],
+    ids=["port", "open to all", "address", "token", "Kafka"],
 )  # fmt: skip
 def test_a_start_that_fails_says_why(
     topic: Settings, server: Endpoint, environment: dict[str, str], code: int, message: str

@@ -55,6 +55,13 @@ def test_a_taken_port_is_one_line_that_names_it_and_its_setting(home: Settings) 
     assert out.count("\n") == 1
 
 
+@pytest.mark.parametrize("port", [0, 8501])
+def test_an_address_of_another_machine_is_not_a_taken_port(home: Settings, port: int) -> None:
+    settings = home.changed(dashboard_address="203.0.113.9", dashboard_port=port)
+    with pytest.raises(PlatformError, match=r"cannot listen on 203\.0\.113\.9: .*Correct dashboard_address"):
+        dashboard.check_port(settings.dashboard)
+
+
 def test_a_header_counts_from_its_proxy_alone_whatever_a_client_says_it_forwards(home: Settings) -> None:
     home.home.mkdir(exist_ok=True)
     (home.home / "tidemark.toml").write_text(

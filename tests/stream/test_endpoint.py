@@ -244,6 +244,12 @@ def test_a_taken_port_is_named_with_its_setting(scene: Scene) -> None:
             pass
 
 
+def test_an_address_of_another_machine_is_not_a_taken_port(scene: Scene) -> None:
+    other = Scene(scene.settings.changed(metrics_address="203.0.113.9", metrics_port=9464))
+    with pytest.raises(PlatformError, match=r"cannot listen on 203\.0\.113\.9"), other.served():
+        pass
+
+
 def test_every_metric_in_the_alert_rules_and_in_the_documentation_exists(scene: Scene) -> None:
     with scene.served() as address:
         scene.batch(rows=1, newest_kafka_timestamp=datetime.now(UTC), newest_event_time=datetime.now(UTC))

@@ -13,7 +13,7 @@ from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.ingest.app import PATH, App
 from tidemark.ingest.delivery import Delivery
 from tidemark.kafka import client as kafka
-from tidemark.local.ports import frees_up
+from tidemark.local.ports import refused
 from tidemark.settings.addresses import is_loopback
 from tidemark.settings.sections import IngestSettings, KafkaSettings
 
@@ -110,12 +110,5 @@ def _listening(ingest: IngestSettings) -> socket.socket:
         listener.listen()
     except OSError as error:
         listener.close()
-        if ingest.port and not frees_up(ingest.port, ingest.address):
-            raise PlatformError(
-                f"port {ingest.port} of {ingest.address}, which the endpoint is to listen on, is taken",
-                "Set TIDEMARK_INGEST_PORT (ingest_port) to another port, or to 0 for any free one.",
-            ) from error
-        raise PlatformError(
-            f"cannot listen on {ingest.address}: {error.strerror}", "Correct ingest_address and ingest_port."
-        ) from error
+        raise refused(ingest.address, ingest.port, "the endpoint is to listen on", "ingest") from error
     return listener

@@ -12,7 +12,7 @@ from tidemark.access.declared import LOGIN, Login, access
 from tidemark.access.door import ADDRESS, HOSTS, require_login
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
-from tidemark.local.ports import free_port, frees_up
+from tidemark.local.ports import free_port, frees_up, refused
 from tidemark.local.process import KEEPING_MEMORY
 from tidemark.local.records import live_record, write_record
 from tidemark.settings import Settings
@@ -118,12 +118,9 @@ def _given_login(settings: Settings) -> dict[str, str]:
 
 
 def check_port(settings: DashboardSettings) -> None:
-    """Raises PlatformError if the dashboard's port is taken."""
-    if settings.port and not frees_up(settings.port, settings.address):
-        raise PlatformError(
-            f"port {settings.port} of {settings.address}, which the dashboard is to listen on, is taken",
-            "Set TIDEMARK_DASHBOARD_PORT (dashboard_port) to another port, or to 0 for any free one.",
-        )
+    """Raises PlatformError if the dashboard's port is taken, or its address is none of this machine."""
+    if not frees_up(settings.port, settings.address):
+        raise refused(settings.address, settings.port, "the dashboard is to listen on", "dashboard")
 
 
 def _url(address: str, port: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+from tidemark.errors import PlatformError
 from tidemark.local.process import wait_until
 
 _PORT_SECONDS = 1.0
@@ -25,6 +26,19 @@ def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
 def frees_up(port: int, address: str = "127.0.0.1") -> bool:
     """Whether `port` is free now or in a moment: a killed server may hold its port a little longer."""
     return wait_until(lambda: port_is_free(port, address), _PORT_SECONDS)
+
+
+def refused(address: str, port: int, what: str, section: str) -> PlatformError:
+    """The error for a server that cannot listen on `port` of `address`, from the settings `<section>_port` and
+    `<section>_address`. `what` is its part of the sentence: "the dashboard is to listen on"."""
+    try:
+        free_port(address)
+    except OSError as error:
+        return PlatformError(f"cannot listen on {address}: {error.strerror}", f"Correct {section}_address.")
+    return PlatformError(
+        f"port {port} of {address}, which {what}, is taken",
+        f"Set TIDEMARK_{section.upper()}_PORT ({section}_port) to another port, or to 0 for any free one.",
+    )
 
 
 def free_port(address: str = "127.0.0.1") -> int:

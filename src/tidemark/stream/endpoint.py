@@ -15,8 +15,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from tidemark.errors import PlatformError
-from tidemark.local.ports import frees_up
+from tidemark.local.ports import refused
 from tidemark.settings.sections import WatchingSettings
 
 Health = Callable[[], dict[str, Any]]
@@ -28,7 +27,7 @@ def serving(settings: WatchingSettings, registry: CollectorRegistry, health: Hea
     """Serves while the context is open; yields its address, or "" if the settings disable it.
 
     `health` returns the JSON of /health: answered with 200 if its `status` is "ok", else with 503. Raises
-    PlatformError if the port is taken.
+    PlatformError if the port is taken, or the address is none of this machine.
     """
     if settings.metrics_port < 0:
         yield ""
@@ -91,12 +90,5 @@ def _server(settings: WatchingSettings, registry: CollectorRegistry, health: Hea
     try:
         return Server((settings.metrics_address, settings.metrics_port), Handler)
     except OSError as error:
-        if settings.metrics_port and not frees_up(settings.metrics_port, settings.metrics_address):
-            raise PlatformError(
-                f"port {settings.metrics_port} of {settings.metrics_address}, which the metrics are to be"
-                " served on, is taken",
-                "Set TIDEMARK_METRICS_PORT (metrics_port) to another port, or to 0 for any free one.",
-            ) from error
-        raise PlatformError(
-            f"cannot listen on {settings.metrics_address}: {error.strerror}", "Correct metrics_address."
-        ) from error
+        address, port = settings.metrics_address, settings.metrics_port
+        raise refused(address, port, "the metrics are to be served on", "metrics") from error
