@@ -8,6 +8,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from tests import processes
 from tidemark.cli.demo import run_demo
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local import dashboard
+from tidemark.local.directories import prepare_home
 from tidemark.local.process import wait_until
+from tidemark.local.records import write_record
 from tidemark.settings import Settings
 
 
@@ -42,6 +46,26 @@ def test_two_homes_serve_dashboards_on_free_ports_until_stopped(home: Settings, 
             process.communicate(timeout=60)
     assert [dashboard.url(one) for one in homes] == ["", ""]
     assert not dashboard.is_healthy(home)
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+    prepare_home(home)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Healthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            write_record(home.run_directory / "dashboard.json", os.getpid(), url=address)
+            assert dashboard.is_healthy(home)
+        finally:
+            server.shutdown()
 
 
 def test_a_taken_port_is_one_line_that_names_it_and_its_setting(home: Settings) -> None:
