@@ -69,6 +69,16 @@ def test_a_second_signal_may_have_its_default_effect() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
 
 
+def test_an_ignored_hangup_stays_ignored_as_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_signals(signal.SIGHUP) as stopping:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stopping.wait(0.5)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_another_thread_catches_none() -> None:
     caught: list[object] = []
 

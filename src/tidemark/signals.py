@@ -21,7 +21,7 @@ def stop_signals(*more: int, second_ends: bool = False) -> Iterator[Stopping]:
     """An event that SIGINT, SIGTERM and `more` signals set instead of their default effects, and the end of the block.
 
     With `second_ends`, a second signal has its default effect. Signals reach the main thread only: in another thread
-    none is caught.
+    none is caught. Nor is a SIGHUP that this process was told to ignore, as by nohup.
     """
     stopping = Stopping()
     # A handler interrupts the main thread anywhere, also where that holds the event's lock: setting the event in the
@@ -39,7 +39,9 @@ def stop_signals(*more: int, second_ends: bool = False) -> Iterator[Stopping]:
             signal.signal(number, signal.SIG_DFL)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    caught = (signal.SIGINT, signal.SIGTERM, *more) if in_main_thread else ()
+    caught = {signal.SIGINT, signal.SIGTERM, *more} if in_main_thread else set()
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        caught.discard(signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in caught}
     threading.Thread(target=await_end, name="signals", daemon=True).start()
     try:
