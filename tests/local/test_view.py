@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,3 +118,30 @@ def test_a_cache_that_cannot_be_written_is_reported(cache: Path) -> None:
     (cache / "tidemark").write_text("a file")
     with pytest.raises(PlatformError, match="XDG_CACHE_HOME"):
         look(A)
+
+
+def test_homes_are_listed_while_views_write_and_remove_theirs() -> None:
+    done = threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            log = view.place() / "temporary" / "tables" / "_delta_log"
+            log.mkdir(parents=True)
+            (log.parents[1] / "view.json").write_text("{}")
+            for number in range(20):
+                (log / f"{number}.tmp").touch()
+                (log / f"{number}.tmp").unlink()
+            while log.parents[1].exists():  # a look at the lock makes it anew
+                Kept(log.parents[1]).remove()
+
+    look(A)
+    writer = threading.Thread(target=come_and_go)
+    writer.start()
+    try:
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            for home in kept():
+                assert not home.in_use and home.size() >= 0 and home.used_at >= 0
+    finally:
+        done.set()
+        writer.join()

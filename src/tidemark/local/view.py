@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -53,19 +54,26 @@ class Kept:
 
     @property
     def used_at(self) -> float:
-        """When the home was last used, in epoch seconds."""
-        path = self.directory / _RECORD
-        return (path if path.exists() else self.directory).stat().st_mtime
+        """When the home was last used, in epoch seconds; 0 if it has been removed."""
+        for path in (self.directory / _RECORD, self.directory):
+            with suppress(FileNotFoundError):
+                return path.stat().st_mtime
+        return 0.0
 
     @property
     def in_use(self) -> bool:
-        with locked(self.directory / _LOCK, wait=False) as free:
+        with suppress(FileNotFoundError), locked(self.directory / _LOCK, wait=False) as free:
             return not free
+        return False  # it has been removed
 
     def size(self) -> int:
-        """Bytes on disk."""
-        files = (path.lstat() for path in self.directory.rglob("*"))
-        return sum(file.st_blocks * 512 for file in files)
+        """Bytes on disk. A view that runs may remove files, or the home, meanwhile."""
+        size = 0
+        for directory, directories, files in os.walk(self.directory):
+            for name in (*directories, *files):
+                with suppress(FileNotFoundError):
+                    size += (Path(directory) / name).lstat().st_blocks * 512
+        return size
 
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
