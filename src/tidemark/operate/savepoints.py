@@ -242,7 +242,7 @@ def _take_over(settings: Settings, into: Settings) -> None:
     key = settings.home / "visitor.key"
     if key.exists():
         shutil.copy2(key, into.home / "visitor.key")
-    robots = [site.robots for site in settings.sites.values() if site.robots]
+    robots = [Path(site.robots) for site in settings.sites.values() if site.robots]
     for name in (*_walk(settings.home, "formats", "data"), *robots):
         own, there = settings.home / name, into.home / name
         if own.is_file() and not there.exists():
