@@ -120,8 +120,10 @@ class Staging:
             state = replace(state, sessions_from=ceil(kept + gap, 3600))
         of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
         if any(table.name in names for table in of_lines.tables):
-            lines, days = self._source(of_lines, at), self._home.settings.meaning.duplicate_days
-            surplus = redelivery.surplus(lines, self._job.validation, self._accepted_before(at), since, days)
+            lines, days = self._before(of_lines.source, at), self._home.settings.meaning.duplicate_days
+            surplus = redelivery.surplus(
+                lines, self._job.validation, self._before(self._accepted, at), since, days
+            )
             state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
             if lines_kept := self._kept(of_lines.source):
                 self._keep_older(lines, at, lines_kept)
@@ -136,7 +138,7 @@ class Staging:
                     names = []
         chosen = [each for each in of_accepted if any(table.name in names for table in each.tables)]
         for derivation, start in together(chosen, since, kept):
-            source = self._accepted_after(at) if state.corrections else self._source(derivation, at)
+            source = self._accepted_after(at) if state.corrections else self._before(self._accepted, at)
             state = self._make(state, derivation, source, start)
         return self._pruned(state)
 
@@ -145,17 +147,18 @@ class Staging:
         if state.surplus is not None:
             self._require_no_redelivery(state.snapshot, now)
         if state.corrections:
-            tail = self._live(self._accepted, now.versions[self._accepted.name]).where(state.first_lack)
+            tail = self._live(self._accepted, now.versions).where(state.first_lack)
             state = replace(state, corrections=state.corrections.caught_up(tail))
         for derivation, since in state.derivations:
             if derivation.validates:
                 for table in derivation.tables:
-                    rows = self._live(table, now.versions[table.name]).where(state.first_lack)
+                    rows = self._live(table, now.versions).where(state.first_lack)
                     self._append(table, rows.since(table.clock, since), self._next())
             else:
-                version = now.passed if derivation.second else now.versions[derivation.source.name]
+                source = derivation.source
+                versions = {source.name: now.passed} if derivation.second else now.versions
                 lack = state.second_lack if derivation.second else state.first_lack
-                tail = self._live(derivation.source, version).where(lack)
+                tail = self._live(source, versions).where(lack)
                 self._put(state, derivation, tail.since(derivation.time, since))
         if state.corrections:
             self._replace(SITES, state.corrections.sites(self._store.read(SITES), SITES))
@@ -173,7 +176,7 @@ class Staging:
             if condition := expiry(self._home, table, now):
                 self._delete(table, condition)
         kept = unexpired(self._home, self._accepted, now)
-        return Corrections.of(self._accepted_before(at), self._accepted_after(at), kept)
+        return Corrections.of(self._before(self._accepted, at), self._accepted_after(at), kept)
 
     def _keep_older(self, lines: Rows, at: Snapshot, kept: datetime) -> None:
         """Stages the accepted rows whose lines are gone: as they are, or masked where lines are to be masked. `lines`
@@ -184,7 +187,7 @@ class Staging:
         time = column("event_time")
         near = lines.where(time.is_null() | (time < kept + 2 * _ZONES))
         keys = near.read().select(list(KEY)) if near.few else near.frame().select(*KEY).toArrow()
-        older = self._accepted_before(at).since(table.clock, self._since).where(time < kept + _ZONES)
+        older = self._before(self._accepted, at).since(table.clock, self._since).where(time < kept + _ZONES)
         self._append(table, older, commit, self._job.masking if self._job.masks else None, keys)
         self._number_all(self._job.of_lines.tables, commit)
 
@@ -230,8 +233,8 @@ class Staging:
         tables."""
         before, pairs = state.snapshot, []
         for table, name, since in (*state.tables, *((table, table.time, None) for table in followed)):
-            old = self._live(table, before.versions[table.name])
-            new = self._live(table, after[table.name]) if after is not None else self.read_staged(table)
+            old = self._live(table, before.versions)
+            new = self._live(table, after) if after is not None else self.read_staged(table)
             if after is None and since is not None:
                 new = new + old.where(column(name) < since)
             pairs.append((table, old, new))
@@ -276,36 +279,30 @@ class Staging:
             spans = {row["site"]: row["newest_event_time"] for row in rows}
         return {site: newest for site, newest in spans.items() if newest is not None}
 
-    def _source(self, derivation: Derivation, snapshot: Snapshot) -> Rows:
-        return self._live(derivation.source, snapshot.versions[derivation.source.name]).where(
-            ~snapshot.later()
-        )
+    def _live(self, table: Table, versions: Mapping[str, int | None]) -> Rows:
+        return Rows(lambda: self._home.spark, (Slice(self._home.lakehouse, table, versions[table.name]),))
 
-    def _live(self, table: Table, version: int | None) -> Rows:
-        return Rows(lambda: self._home.spark, (Slice(self._home.lakehouse, table, version),))
+    def _before(self, table: Table, at: Snapshot) -> Rows:
+        """The live rows of the lines before a snapshot."""
+        return self._live(table, at.versions).where(~at.later())
 
     def read_staged(self, table: Table) -> Rows:
         """The staged rows of a table."""
         return Rows(lambda: self._home.spark, (Slice(self._beside, table),))
 
-    def _accepted_before(self, at: Snapshot) -> Rows:
-        table = self._accepted
-        return self._live(table, at.versions[table.name]).where(~at.later())
-
     def _accepted_after(self, at: Snapshot) -> Rows:
         """The accepted lines before the snapshot, after the rebuild. A rebuild that was killed may have staged later
         ones."""
         table = self._accepted
-        staged, earlier = self.read_staged(table).where(~at.later()), self._accepted_before(at)
+        staged, earlier = self.read_staged(table).where(~at.later()), self._before(table, at)
         return staged + earlier.where(column(table.clock) < self._since) if self._since else staged
 
     def _require_no_redelivery(self, at: Snapshot, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
-        of_lines = self._job.of_lines
-        tail = self._live(of_lines.source, now.versions[of_lines.source.name]).where(at.later())
-        accepted = self._live(self._accepted, now.versions[self._accepted.name])
-        before = self._source(of_lines, at)
-        if redelivery.collides(tail, accepted, before, self._accepted_after(at), self._accepted_before(at)):
+        lines, accepted = self._job.of_lines.source, self._accepted
+        tail = self._live(lines, now.versions).where(at.later())
+        before = self._before(lines, at), self._accepted_after(at), self._before(accepted, at)
+        if redelivery.collides(tail, self._live(accepted, now.versions), *before):
             raise TableError(
                 "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
             )
@@ -313,5 +310,5 @@ class Staging:
     def _first_touched(self, at: Snapshot) -> datetime | None:
         """The earliest event time of the revalidated lines, in the old or the new result."""
         table = self._accepted
-        lines = self._accepted_before(at).since(table.clock, self._since)
+        lines = self._before(table, at).since(table.clock, self._since)
         return min((row["first"] for row in spans(lines + self.read_staged(table)).values()), default=None)
