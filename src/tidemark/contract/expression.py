@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tidemark.figures.dialects import SparkSql
 
 Literal = bool | int | float | str | datetime | timedelta
 
@@ -143,10 +145,8 @@ def _expression(value: Expression | Literal) -> Expression:
 
 
 def _sql(value: Literal) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+    if isinstance(value, str | datetime):
+        return SparkSql().value(value)
     if isinstance(value, timedelta):
         return f"INTERVAL '{value.total_seconds():.6f}' SECOND"
     return str(value).lower()
