@@ -79,7 +79,7 @@ def on_another_cluster(settings: Settings) -> Settings:
 def as_directories(settings: Settings, directory: Path) -> Settings:
     """The tables' files, laid out as a home has them, for readers of directories."""
     for table in TABLES:
-        link = directory / "tables" / table.layer / table.short_name
+        link = directory / "tables" / table.layer / table.name.split(".")[1]
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(directory.parent / "lake" / table.name.replace(".", "_"), target_is_directory=True)
     return settings.changed(home=directory)

@@ -116,10 +116,6 @@ class Table:
         return self.name.split(".")[0]
 
     @property
-    def short_name(self) -> str:
-        return self.name.split(".")[1]
-
-    @property
     def expectations(self) -> tuple[Expectation, ...]:
         """Expectations for the table's rows: its rejecting rules whose columns it has, and `expects`."""
         names = set(self.column_names)

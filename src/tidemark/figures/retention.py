@@ -29,8 +29,6 @@ from tidemark.figures.sketches import WHOLE, Distinct
 from tidemark.figures.visitors import DAY, daily
 
 VISITOR_HOURS = "gold/visitor_hours"
-# By site, the visitors of each period.
-Sets = Mapping[str, Mapping[date, Distinct]]
 
 
 @dataclass(frozen=True)
