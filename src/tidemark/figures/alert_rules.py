@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -117,14 +117,13 @@ def _shown(target: str) -> str:
     return target if target.startswith("$") else scheme if separator and scheme.isalnum() else "unknown"
 
 
-def _troubles(rule: Rule) -> list[tuple[str, str]]:
+def _troubles(rule: Rule) -> Iterator[tuple[str, str]]:
     """Problems and their remedies."""
-    problems = []
     if rule.metric not in METRICS and not rule.goal:
         known = ", ".join(METRICS)
-        problems.append((f"unknown metric {rule.metric!r}", f"Use one of {known}, or goal:NAME of a goal."))
+        yield f"unknown metric {rule.metric!r}", f"Use one of {known}, or goal:NAME of a goal."
     if rule.window not in WINDOWS:
-        problems.append((f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."))
+        yield f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."
     for text in rule.filter:
         try:
             usable = Filter.parse(text).field in RULE_FIELDS
@@ -132,15 +131,10 @@ def _troubles(rule: Rule) -> list[tuple[str, str]]:
             usable = False
         if not usable:
             known = ", ".join(RULE_FIELDS)
-            problems.append(
-                (f"unknown filter {text!r}", f"Write field=value, !=, ~ or ^; fields are {known}.")
-            )
+            yield f"unknown filter {text!r}", f"Write field=value, !=, ~ or ^; fields are {known}."
     if rule.above is None and rule.below is None and rule.deviation is None:
-        problems.append(("no bound", "Set above, below or deviation."))
+        yield "no bound", "Set above, below or deviation."
     if rule.deviation is not None and rule.deviation <= 0:
-        problems.append((f"deviation {rule.deviation:g} is not positive", "Use a number such as 4."))
+        yield f"deviation {rule.deviation:g} is not positive", "Use a number such as 4."
     if not 1 <= rule.breaches <= rule.of <= MOST_WINDOWS:
-        problems.append(
-            (f"breaches = {rule.breaches}, of = {rule.of}", f"Use 1 <= breaches <= of <= {MOST_WINDOWS}.")
-        )
-    return problems
+        yield f"breaches = {rule.breaches}, of = {rule.of}", f"Use 1 <= breaches <= of <= {MOST_WINDOWS}."
