@@ -13,7 +13,7 @@ from tidemark.figures.bins import bins_of
 from tidemark.figures.counted import Counted
 from tidemark.figures.measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, has, measured
 from tidemark.figures.query import Where, count, count_true, distinct_values, prefix, query
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Filter, Selection
 
 BOTS = Gold("gold/bots", 3600, frozenset({"bot_name", "bot_kind", "bot_verified"}))
@@ -106,7 +106,7 @@ def read_by_operator(rows: Rows, selection: Selection, names: Sequence[str], lim
     # Rows of before the column was added have none until the table is filled.
     requests = pages["requests"] - pages["forged"].fillna(0).astype("int64")
     pages = pages.assign(requests=requests)[requests > 0][["path", "requests"]]
-    return pages.sort_values(["requests", "path"], ascending=[False, True], ignore_index=True).head(limit)
+    return ordered(pages, ["-requests", "path"], limit)
 
 
 def counted_pages(names: Sequence[str] | None = None) -> Counted:
@@ -148,8 +148,7 @@ def ai_operators(rows: Rows, selection: Selection) -> pd.DataFrame:
         {"crawled": "int64", "referred": "int64"}
     )
     operators["ratio"] = operators["crawled"] / operators["referred"].where(operators["referred"] > 0)
-    order = ["crawled", "referred", "operator"]
-    return operators.sort_values(order, ascending=[False, False, True], ignore_index=True)
+    return ordered(operators, ["-crawled", "-referred", "operator"])
 
 
 def ai_operator_over_time(rows: Rows, selection: Selection, bin_seconds: int, operator: str) -> pd.DataFrame:
@@ -215,7 +214,7 @@ def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFr
     else:
         counts = _by_purpose(rows, selection, bin_seconds)
     counts = counts.groupby("ai_purpose", as_index=False)[["requests"]].sum()
-    return counts.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
+    return ordered(counts, ["-requests", "ai_purpose"])
 
 
 def _recorded(rows: Rows, crawlers: Selection, bin_seconds: int) -> bool:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from tidemark.figures.counted import Counted
 from tidemark.figures.measures import AUDIENCE, COUNTRIES, LINES, measured
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 
 NAMES = ("visitors", "pageviews", "requests")
@@ -22,8 +22,7 @@ def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.
 def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
     """The same by country, device, browser, os or bot_kind."""
     counts = measured(rows, selection, counted(field).base, NAMES, by=[field])
-    counts = counts.sort_values(["visitors", "requests", field], ascending=[False, False, True])
-    return counts.head(limit if limit is not None else len(counts)).reset_index(drop=True)
+    return ordered(counts, ["-visitors", "-requests", field], limit)
 
 
 def counted(field: str) -> Counted:

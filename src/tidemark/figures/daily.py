@@ -17,7 +17,7 @@ import pandas as pd
 from tidemark.figures.hashes import hash_of
 from tidemark.figures.query import Columns, Expression, Query, Where, query, time_bin
 from tidemark.figures.reader import Files
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.sketches import Distinct
 from tidemark.figures.visitors import DAY, compacted, merged, size_of
 from tidemark.figures.zones import midnight
@@ -227,12 +227,3 @@ def _together(parts: Sequence[_Part], asked: _Asked) -> pd.DataFrame:
         result[name] = np.array([len(values[label].hashes) for label in labels], np.int64)
     result = result[[name for name, _ in asked.rest.columns]]
     return ordered(result, asked.rest.order_by, asked.rest.limit)
-
-
-def ordered(rows: pd.DataFrame, order_by: Sequence[str], limit: int | None) -> pd.DataFrame:
-    """The first rows in the order of a query."""
-    if order_by:
-        ascending = [not name.startswith("-") for name in order_by]
-        names = [name.removeprefix("-") for name in order_by]
-        rows = rows.sort_values(names, ascending=ascending, ignore_index=True)
-    return rows if limit is None else rows.head(limit)

@@ -12,7 +12,7 @@ from tidemark.figures.counted import Counted
 from tidemark.figures.extents import Extent
 from tidemark.figures.measures import LINES, RESPONSES, TRAFFIC, Gold, measured
 from tidemark.figures.query import Columns, Where, count, filled, prefix, query, time_bin
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import MOST_CHARACTERS
 
@@ -70,10 +70,7 @@ def referrers(rows: Rows, selection: Selection, paths: Sequence[str] | None = No
     counts = counts.dropna(subset=["referrer"])
     counts["own"] = counts.pop("channel") == "internal"
     counts = counts.groupby(["path", "referrer", "own"], as_index=False)[["requests"]].sum()
-    ordered = counts.sort_values(
-        ["path", "own", "requests", "referrer"], ascending=[True, False, False, True]
-    )
-    return ordered[["path", "referrer", "own", "requests"]].reset_index(drop=True)
+    return ordered(counts, ["path", "-own", "-requests", "referrer"])[["path", "referrer", "own", "requests"]]
 
 
 def by_hour_and_weekday(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -40,7 +40,7 @@ from tidemark.figures.query import (
     total,
 )
 from tidemark.figures.reader import MissingTableError
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
 
@@ -107,8 +107,8 @@ def by_channel(rows: Rows, selection: Selection, name: str, goal: Goal) -> pd.Da
     counted: dict[Any, int] = reached.groupby("channel")["conversions"].sum().to_dict()
     channels = sessions.assign(conversions=[int(counted.get(c, 0)) for c in sessions["channel"]])
     channels["rate"] = channels["conversions"] / channels["sessions"]
-    channels = channels.sort_values(["conversions", "sessions", "channel"], ascending=[False, False, True])
-    return channels[["channel", "conversions", "sessions", "rate"]].reset_index(drop=True)
+    channels = ordered(channels, ["-conversions", "-sessions", "channel"])
+    return channels[["channel", "conversions", "sessions", "rate"]]
 
 
 def conversions(

@@ -14,7 +14,7 @@ from tidemark.figures.comparison import Change
 from tidemark.figures.measures import LINES, Gold, has, measured
 from tidemark.figures.quantiles import COARSE, FINE, Latency
 from tidemark.figures.query import Columns, Condition, Where, count, log_bucket, prefix, query, time_bin
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import MOST_CHARACTERS, PEOPLE
 
@@ -100,10 +100,7 @@ def slowest_pages(
     """Columns `path` (its first 200 characters), `timed`, and `p50`, `p95`, `p99` in seconds; slowest p95 first. Of
     people's requests without assets and failures, pages with at least `least` of them."""
     pages = quantiles.quantiles(page_counts(rows, selection), ["path"], COARSE)
-    pages = pages[pages["timed"] >= least].sort_values(
-        ["p95", "timed", "path"], ascending=[False, False, True]
-    )
-    return pages.head(len(pages) if limit is None else limit).reset_index(drop=True)
+    return ordered(pages[pages["timed"] >= least], ["-p95", "-timed", "path"], limit)
 
 
 def p95_changes(

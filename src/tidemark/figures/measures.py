@@ -29,7 +29,7 @@ from tidemark.figures.query import (
     query,
     total,
 )
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
 from tidemark.figures.visitors import Grouping
@@ -290,7 +290,7 @@ def _added(rows: Rows, gold: Gold, parts: Sequence[Selection], measures: _Measur
     people = visitors.counts(visitors.merged(unions), grouping) if unions else None
     if not frames and people is not None:
         return people
-    sums = daily.ordered(_summed(frames, measures), measures.order_by, measures.limit)
+    sums = ordered(_summed(frames, measures), measures.order_by, measures.limit)
     return sums if people is None else measures.with_visitors(sums, people)
 
 

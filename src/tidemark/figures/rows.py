@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,3 +33,12 @@ def if_any(rows: Rows, q: Query, types: Mapping[str, str] | None = None) -> pd.D
         return rows(q)
     except MissingTableError:
         return pd.DataFrame({name: [] for name, _ in q.columns}).astype(types or {})
+
+
+def ordered(frame: pd.DataFrame, order_by: Sequence[str], limit: int | None = None) -> pd.DataFrame:
+    """The first rows of a frame in the order of a query."""
+    if order_by:
+        ascending = [not name.startswith("-") for name in order_by]
+        names = [name.removeprefix("-") for name in order_by]
+        frame = frame.sort_values(names, ascending=ascending, ignore_index=True)
+    return frame if limit is None else frame.head(limit)

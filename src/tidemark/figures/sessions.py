@@ -22,7 +22,7 @@ from tidemark.figures.query import (
     query,
     total,
 )
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 
 ENDS = ("entry_page", "exit_page")
@@ -88,8 +88,7 @@ def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.D
 def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
     """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
     if column in ENDS and not selection.recount:
-        rows_by = _of_end(ends(rows, selection), column)
-        return rows_by.head(len(rows_by) if limit is None else limit)
+        return _of_end(ends(rows, selection), column, limit)
     names, order = ["sessions", "bounces"], ["-sessions", column]
     return measured(rows, selection, SESSIONS, names, by=[column], order_by=order, limit=limit)
 
@@ -102,9 +101,9 @@ def by_ends(rows: Rows, selection: Selection) -> tuple[pd.DataFrame, pd.DataFram
     return _of_end(both, "entry_page"), _of_end(both, "exit_page")
 
 
-def _of_end(both: pd.DataFrame, column: str) -> pd.DataFrame:
+def _of_end(both: pd.DataFrame, column: str, limit: int | None = None) -> pd.DataFrame:
     counts = both.dropna(subset=[column])[[column, "sessions", "bounces"]]
-    return counts.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
+    return ordered(counts, ["-sessions", column], limit)
 
 
 def ends(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from tidemark.figures.query import (
     total,
 )
 from tidemark.figures.reader import frame
-from tidemark.figures.rows import Rows
+from tidemark.figures.rows import Rows, ordered
 from tidemark.figures.selection import Selection
 from tidemark.figures.zones import midnight
 
@@ -94,8 +94,7 @@ def suspected(rows: Rows, selection: Selection, *, counted: bool = False) -> pd.
     ]
     days_of["reasons"] = np.array(texts, object)[combination]
     days_of = days_of[days_of["reasons"] != ""].drop(columns="of_all")
-    order = ["day", "requests", "site", "visitor_id"]
-    return days_of.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
+    return ordered(days_of, ["-day", "-requests", "site", "visitor_id"])
 
 
 def people(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from tidemark.figures.extents import SITES
 from tidemark.figures.latency import PAGE_LATENCY, slowest_pages
 from tidemark.figures.measures import COUNTRIES, LINES, PAGES, TRAFFIC, measured
 from tidemark.figures.query import Columns, count, greatest, least, query, total
-from tidemark.figures.rows import Rows, if_any
+from tidemark.figures.rows import Rows, if_any, ordered
 from tidemark.figures.selection import Selection
 
 MOST_PAGES, MOST_BOTS, MOST_SLOW_PAGES = 100, 20, 20
@@ -37,7 +37,7 @@ def totals(rows: Rows) -> dict[str, Any]:
         rows, query(SITES, {"first": least("first_event_time"), "newest": greatest("newest_event_time")})
     )
     counts, countries = _counted(rows, COUNTS), _counted(rows, BY_COUNTRY, by=["country"])
-    countries = countries.sort_values(["visitors", "requests", "country"], ascending=[False, False, True])
+    countries = ordered(countries, ["-visitors", "-requests", "country"])
     traffic = _sums(rows, TRAFFIC.table, ["bytes", *(f"status_{name}" for name in CLASSES)])
     columns: Columns = {"path": "path", "pageviews": total("pageviews")}
     pages = query(PAGES.table, columns, group_by=["path"], order_by=["-pageviews", "path"], limit=MOST_PAGES)
