@@ -19,11 +19,6 @@ from tidemark.parse.values import is_address
 
 UNKNOWN = "ZZ"
 _CODE = re.compile("[A-Z]{2}")
-# What a database is called in an error, and what to do then.
-_CALLED = {"geo_database": "geo database"}
-_REMEDIES = {
-    "geo_database": "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
-}
 # The data type `int` of the column; larger numbers are for private use.
 _MOST_ASN = 2**31 - 1
 # Records that are read to validate a database.
@@ -82,7 +77,8 @@ def opened(database: str, setting: str) -> maxminddb.Reader:
     """A database as it is now. `setting` names it in an error. Raises InputError for a missing or corrupt file."""
     path = Path(database)
     if not path.is_file():
-        raise InputError(f"{_CALLED.get(setting, setting)} {database} does not exist", _remedy(setting))
+        called = "geo database" if setting == "geo_database" else setting
+        raise InputError(f"{called} {database} does not exist", _remedy(setting))
     there = path.stat()
     return _opened(database, setting, there.st_ino, there.st_mtime_ns)
 
@@ -165,8 +161,12 @@ def _text(value: Any) -> str | None:
 
 
 def _remedy(setting: str) -> str:
-    return _REMEDIES.get(setting, f"Set {setting} to a readable MMDB file, or unset it.")
+    if setting == "geo_database":
+        return "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
+    return f"Set {setting} to a readable MMDB file, or unset it."
 
 
 def _unreadable(database: str, setting: str, error: Exception) -> InputError:
-    return InputError(f"{_CALLED.get(setting, setting)} {database} cannot be read: {error}", _remedy(setting))
+    if setting == "geo_database":
+        return InputError(f"geo database {database} cannot be read: {error}", _remedy(setting))
+    return InputError(f"{setting} {database} cannot be read: {error}", _remedy(setting))
