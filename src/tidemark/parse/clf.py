@@ -161,15 +161,16 @@ def _trailing(parts: Parts, third: pa.Array | None, longer: Flags) -> dict[str, 
     return {name: column.take(places) for name, column in columns.items()}
 
 
-def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: int) -> np.ndarray:
-    """For each line that was read, the number of its format of KINDS."""
+def kind(lines: Lines, read: Read) -> np.ndarray:
+    """For each line that was read, the index of its format in KINDS."""
     hosts = flags_of(pc.is_valid(read.columns["host"]))
     rows = np.flatnonzero(hosts)
     if len(rows):  # a host may also be after the last field
         index = pa.array(rows)
         first = Parts.of(lines.parts.at(0).take(index), " ", 1).at(0)
         hosts[rows] = ~flags_of(pc.equal(first, read.columns["client_ip"].take(index)))
-    return np.where(hosts, vhost_combined, np.where(lines.parts.count == 3, common, combined))
+    common = np.where(lines.parts.count == 3, KINDS.index("common"), KINDS.index("combined"))
+    return np.where(hosts, KINDS.index("vhost_combined"), common)
 
 
 def doubtful(read: Read) -> Flags:

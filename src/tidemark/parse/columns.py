@@ -79,7 +79,7 @@ def describe(
     kinds = networks.kinds_of(client_ip.values, knowledge.reading.networks)
     agents = [user_agent.describe(value or "") for value in agent.values]
 
-    visitors = _Pairs.of(site, client_ip, agent)
+    visitors = _Coded.combined(site, client_ip, agent)
     ids = [visitor_id(knowledge.key, s or "", ip or "", ua or "") for s, ip, ua in visitors.values]
 
     return {
@@ -134,7 +134,7 @@ def _verified(
     asked = np.flatnonzero(np.array(verifiable, np.bool_)[agent.indices])
     if len(asked):
         bots = _Coded(names, agent.indices[asked])
-        callers = _Pairs.of(_Coded(client_ip.values, client_ip.indices[asked]), bots)
+        callers = _Coded.combined(_Coded(client_ip.values, client_ip.indices[asked]), bots)
         addresses, claimed = zip(*callers.values, strict=True)
         verified = networks.verified(claimed, addresses, reading.networks)
         verdict[asked] = np.array([_VERDICTS.index(each) for each in verified])[callers.indices]
@@ -157,7 +157,7 @@ def _disallowed(
     bots = np.array([each.bot is not None for each in agents], bool)[agent.indices]
     asked = np.flatnonzero(bots & np.array([bool(text) for text in robots], bool)[site.indices])
     targets = (_Coded.of(fields[name].take(pa.array(asked))) for name in ("path", "query"))
-    requests = _Pairs.of(
+    requests = _Coded.combined(
         _Coded(robots, site.indices[asked]), _Coded(agent.values, agent.indices[asked]), *targets
     )
     forbidden = [
@@ -176,7 +176,7 @@ def _origins(
     queries = _Coded.of(tagged(query))
     tags = [tags_of(value) if value else NO_TAGS for value in queries.values]
     campaign = _Coded(tags, queries.indices).mapped(Campaign.of)
-    ways = _Pairs.of(site, host, from_host, campaign)
+    ways = _Coded.combined(site, host, from_host, campaign)
 
     def origin(site: str | None, host: str | None, referring: str | None, campaign: Campaign) -> Origin:
         own = {comparable(each) for each in (*reading.own_hosts(site or ""), host or "")}
@@ -206,6 +206,19 @@ class _Coded:
         encoded = column.dictionary_encode(null_encoding="encode")
         return _Coded(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False))
 
+    @staticmethod
+    def combined(*columns: _Coded) -> _Coded:
+        """The distinct combinations of several columns."""
+        code = np.zeros(len(columns[0].indices), dtype=np.int64)
+        for column in columns:
+            code = code * len(column.values) + column.indices
+        encoded = pa.array(code).dictionary_encode()
+        parts, rest = [], encoded.dictionary.to_numpy()
+        for column in reversed(columns):
+            rest, part = np.divmod(rest, max(len(column.values), 1))
+            parts.append([column.values[index] for index in part.tolist()])
+        return _Coded(list(zip(*reversed(parts), strict=True)), encoded.indices.to_numpy())
+
     def mapped(self, function: Callable[[Any], Any]) -> _Coded:
         """The column with a function of each value, whose distinct results are the values."""
         number: dict[Any, int] = {}
@@ -221,19 +234,3 @@ class _Coded:
         """One value per distinct value -> one value per row; text is dictionary-encoded."""
         array, rows = pa.array(values, type), pa.array(self.indices)
         return spread(array, rows) if pa.types.is_string(type) else array.take(rows)
-
-
-class _Pairs(_Coded):
-    """Distinct combinations of several coded columns."""
-
-    @staticmethod
-    def of(*columns: _Coded) -> _Pairs:
-        code = np.zeros(len(columns[0].indices), dtype=np.int64)
-        for column in columns:
-            code = code * len(column.values) + column.indices
-        encoded = pa.array(code).dictionary_encode()
-        parts, rest = [], encoded.dictionary.to_numpy()
-        for column in reversed(columns):
-            rest, part = np.divmod(rest, max(len(column.values), 1))
-            parts.append([column.values[index] for index in part.tolist()])
-        return _Pairs(list(zip(*reversed(parts), strict=True)), encoded.indices.to_numpy())

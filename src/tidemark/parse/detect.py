@@ -56,6 +56,7 @@ def _cost_of_test(format: Format) -> int:
     return 1 if not isinstance(format, Layout) or format.pattern.startswith("^") else 2
 
 
+_KINDS = np.array([FORMATS.index(name) for name in clf.KINDS])
 _FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
 _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
@@ -135,7 +136,7 @@ class Detected:
     @property
     def numbers(self) -> np.ndarray:
         """The numbers of all lines' formats; -1 for lines of no format."""
-        kinds = clf.kind(self.lines, self.read, *(FORMATS.index(name) for name in clf.KINDS))
+        kinds = _KINDS[clf.kind(self.lines, self.read)]
         return np.where(self.which >= 0, self.which, np.where(self.read.sound, kinds, -1))
 
     @property
@@ -289,7 +290,7 @@ class _Search:
             rows = rows[matches(self._hidden.take(pa.array(rows)), clf_loose.MARK)]
         if len(rows):
             read, kinds = clf_loose.read(self._lines.take(rows), self._hidden.take(pa.array(rows)))
-            self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])
+            self._put(rows, read, _KINDS[kinds])
 
     def _put_sure(self, rows: np.ndarray, read: Read, which: np.ndarray | int) -> None:
         """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def in_zone(time: pa.Array, zone: str) -> pa.Array:
 def _iso(text: pa.Array) -> tuple[Numbers, Flags]:
     fitting, head, digits, micros, ahead, valid = _with_head(text, len(_ISO))
     if head.size:
-        number = _Digits(digits)
+        number = partial(_number, digits)
         digit = np.equal(_ISO, ord("0"))[:, np.newaxis]
         same = ((digits >= 0) & (digits <= 9)) | ~digit
         marks = (head == _ISO[:, np.newaxis]) | digit
@@ -208,17 +209,12 @@ def _digits(places: Numbers) -> Numbers:
     return places.astype(np.int32) - ord("0")
 
 
-class _Digits:
-    """Numbers from digits at several places."""
-
-    def __init__(self, digits: Numbers) -> None:
-        self._digits = digits
-
-    def __call__(self, start: int, length: int = 2) -> Numbers:
-        value: Numbers = self._digits[start]
-        for place in range(start + 1, start + length):
-            value = value * 10 + self._digits[place]
-        return value
+def _number(digits: Numbers, start: int, length: int = 2) -> Numbers:
+    """Numbers from so many digits at a place."""
+    value: Numbers = digits[start]
+    for place in range(start + 1, start + length):
+        value = value * 10 + digits[place]
+    return value
 
 
 def _parsed(places: Numbers) -> tuple[Numbers, Flags]:
@@ -232,7 +228,7 @@ def _parsed(places: Numbers) -> tuple[Numbers, Flags]:
 
 def _template(places: Numbers, digits: Numbers, ahead: Numbers) -> tuple[Numbers, Flags]:
     """Seconds of texts that begin like the template, and whether each is valid."""
-    number, month = _Digits(digits), _month(places[3:6])
+    number, month = partial(_number, digits), _month(places[3:6])
     seconds, valid = _seconds(number(7, 4), month, number(0), number(12), number(15), number(18), ahead)
     numbers = digits[_TEMPLATE_DIGITS]
     valid &= ((numbers >= 0) & (numbers <= 9)).all(axis=0)
@@ -241,8 +237,7 @@ def _template(places: Numbers, digits: Numbers, ahead: Numbers) -> tuple[Numbers
 
 def _ahead(places: Numbers, digits: Numbers, start: int) -> Numbers:
     """Minutes ahead of UTC of a zone, `+0530`; too many if it is not valid."""
-    number = _Digits(digits)
-    hours, minutes = number(start + 1), number(start + 3)
+    hours, minutes = _number(digits, start + 1), _number(digits, start + 3)
     ahead = np.where(places[start] == ord("-"), -1, 1) * (hours * 60 + minutes)
     return np.where(minutes < 60, ahead, _MOST_MINUTES_AHEAD + 1)
 

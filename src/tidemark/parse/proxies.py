@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Parts, extracted, flags_of, matches, where
+from tidemark.parse.clf import NAME
 from tidemark.parse.values import Read, address, is_address
 
 _PLAIN = r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+"
 _ADDRESS = rf"(?:\\?{_PLAIN}|\[{_PLAIN}\](?::\d+)?)"
 _LISTED = rf"(?:{_ADDRESS}|unknown)"
 _LIST = rf"{_LISTED}(?: *, *{_LISTED})"
-_HOST = r"(?:[\w-]+\.)+[A-Za-z][\w-]*(?::\d+)?"
 _PATTERN = (
     r'^(?P<host>[^ ,"\[]+ )??'
     rf'(?:"(?P<quoted>-|{_LIST}*)" (?P<first>{_ADDRESS})'
-    rf'|"(?:(?P<listed>{_LIST}*?) *, *)?(?P<last>{_LISTED})" (?P<behind>{_HOST})'
+    rf'|"(?:(?P<listed>{_LIST}*?) *, *)?(?P<last>{_LISTED})" (?P<behind>{NAME})'
     rf"|(?P<chain>{_LIST}+) (?P<second>{_ADDRESS})"
     rf"|(?P<own>{_ADDRESS}) [(\[](?P<within>-|{_LIST}*)[)\]]"
     rf"|(?P<others>{_LIST}*?) *, *(?P<third>{_ADDRESS}))"

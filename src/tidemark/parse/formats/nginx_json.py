@@ -141,16 +141,7 @@ _SPELLED = {
     "duration_ms": "responseTime ResponseTime response-time Response-Time Elapsed totalDuration",
     "whole_ms": "requestTime",
 }
-DURATIONS = (
-    "duration_s",
-    "duration_ms",
-    "duration_us",
-    "duration_ns",
-    "duration",
-    "responded",
-    "taken",
-    "whole_ms",
-)
+DURATIONS = (*(name for name in _NAMES if name.startswith("duration")), "responded", "taken", "whole_ms")
 # Names by which other values are read in another way.
 _MARKS = {
     "milliseconds": """
