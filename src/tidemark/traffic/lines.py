@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemark.parse.format import Format
 
 _HOST = f"{HOST}:443 ".encode()
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 Formatter = Callable[[Sequence[Hit], int], list[bytes]]
 
@@ -121,4 +121,4 @@ def lines_of(name: str, hits: Sequence[tuple[int, Hit]]) -> list[bytes]:
 def _stamp(second: int) -> bytes:
     at = datetime.fromtimestamp(second, UTC)
     # Not with strftime, whose month names depend on the locale.
-    return f'{at.day:02}/{_MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S} +0000] "'.encode()
+    return f'{at.day:02}/{MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S} +0000] "'.encode()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from tidemark.traffic.lines import MONTHS
 from tidemark.traffic.visitors import weighted_table
 
 # No server writes lines over 64 KiB. Most are just above, some far above.
@@ -19,7 +20,6 @@ _NO_TIMES = (
     b"12/May/%d:25:00:00 +0000",
     b"12/May/%d:10:61:00 +0000",
 )
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _impossible_time(line: bytes, random: Random) -> bytes:
 def _future_time(line: bytes, random: Random) -> bytes:
     # So far ahead that it is in the future whenever the line is read.
     day, year = random.randint(1, 28), random.randint(2150, 2250)
-    return _with_time(line, b"%02d/%s/%d:10:11:12 +0000" % (day, random.choice(_MONTHS), year))
+    return _with_time(line, f"{day:02}/{random.choice(MONTHS)}/{year}:10:11:12 +0000".encode())
 
 
 def _numbers(line: bytes) -> tuple[int, int, int]:

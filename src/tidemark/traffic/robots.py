@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from random import Random
 
 from tidemark.traffic import site
@@ -64,15 +65,7 @@ def _preview(visitor: Visitor, plan: Site, rng: Random) -> Visit:
     yield [(visitor, page.variants[0], b"-"), *((visitor, asset, b"-") for asset in page.assets[:1])], 2
 
 
-def _feed(visitor: Visitor, plan: Site, rng: Random) -> Visit:
-    return _polling(visitor, _FEED)
-
-
-def _monitor(visitor: Visitor, plan: Site, rng: Random) -> Visit:
-    return _polling(visitor, _HEALTH)
-
-
-def _polling(visitor: Visitor, request: Request) -> Visit:
+def _polling(request: Request, visitor: Visitor, plan: Site, rng: Random) -> Visit:
     for _ in range(8):
         yield [(visitor, request, b"-")], 60
 
@@ -115,8 +108,8 @@ def _guesses(visitor: Visitor, plan: Site, rng: Random) -> Visit:
 DECLARED: Mapping[str, Behaviour] = {
     "crawler": _crawler,
     "preview": _preview,
-    "feed": _feed,
-    "monitor": _monitor,
+    "feed": partial(_polling, _FEED),
+    "monitor": partial(_polling, _HEALTH),
     "client": _client,
     "scanner": _scanner,
 }

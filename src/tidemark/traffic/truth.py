@@ -95,12 +95,11 @@ class Truth:
     `timed`: whether accepted lines have a duration. `facts` has what is known beyond windows and sessions.
     """
 
-    def __init__(self, gap_seconds: int = SESSION_GAP_SECONDS, timed: bool = False) -> None:
+    def __init__(self, timed: bool = False) -> None:
         self.facts = Facts()
         self.accepted = 0
         self.timed = 0
         self.rejected: Counter[str] = Counter()
-        self._gap = gap_seconds
         self._windows: defaultdict[tuple[str, int, str], _Counts] = defaultdict(_Counts)
         self._durations = timed
         self._converted: defaultdict[tuple[str, VisitorKey], list[int]] = defaultdict(list)
@@ -145,7 +144,7 @@ class Truth:
         return [
             Session(site, ip, agent, country, run[0][0], run[-1][0], len(run), run[0][1], run[-1][1])
             for (site, (ip, agent), country), views in sorted(self._views.items())
-            for run in self._runs(sorted(views))
+            for run in _runs(sorted(views))
         ]
 
     def conversions(self) -> list[Conversions]:
@@ -159,8 +158,8 @@ class Truth:
             if of != site:
                 continue
             matches = self._converted.get((site, key), [])
-            for run in self._runs(sorted(views)):
-                converted += any(run[0][0] <= match < run[-1][0] + self._gap for match in matches)
+            for run in _runs(sorted(views)):
+                converted += any(run[0][0] <= match < run[-1][0] + SESSION_GAP_SECONDS for match in matches)
                 step = 0
                 for _, path in run:
                     if step < len(FUNNEL) and path == FUNNEL[step]:
@@ -168,14 +167,6 @@ class Truth:
                         step += 1
         completions = sum(len(sessions) for (of, _), sessions in self._converted.items() if of == site)
         return Conversions(site, CONVERTED, completions, converted, dict(zip(FUNNEL, reached, strict=True)))
-
-    def _runs(self, views: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-        begin = 0
-        for i in range(1, len(views)):
-            if views[i][0] - views[i - 1][0] >= self._gap:
-                yield views[begin:i]
-                begin = i
-        yield views[begin:]
 
     def as_json(self) -> dict[str, Any]:
         """`lines`, `accepted`, `timed`, `rejected` by reason, `windows`, `sessions`, `conversions` and the facts; times
@@ -202,6 +193,15 @@ class Truth:
             raise InputError(
                 f"cannot write {path}: {error.strerror}", "Name a file that can be written."
             ) from error
+
+
+def _runs(views: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    begin = 0
+    for i in range(1, len(views)):
+        if views[i][0] - views[i - 1][0] >= SESSION_GAP_SECONDS:
+            yield views[begin:i]
+            begin = i
+    yield views[begin:]
 
 
 def _iso(second: int) -> str:
