@@ -112,7 +112,23 @@ class Committer:
         threads: Executor | None = None,
     ) -> Mapping[str, Any]:
         """Commits a batch, on which `work` was done, in `threads` if they are given. With a Spark session, it reads
-        earlier delivery ids. Returns the facts for `Progress.batch_done`."""
+        earlier delivery ids. Returns the facts for `Progress.batch_done`. After a failure the same batch may be written
+        again."""
+        try:
+            return self._write(batch, commit, started, spark, threads)
+        except BaseException:
+            if self._deliveries:  # it has taken the batch's lines for accepted
+                self._deliveries.forget()
+            raise
+
+    def _write(
+        self,
+        batch: Batch,
+        commit: Commit,
+        started: datetime,
+        spark: SparkSession | None,
+        threads: Executor | None,
+    ) -> Mapping[str, Any]:
         repeated = self._deliveries.repeated(batch.partial(_IDS), spark) if self._deliveries else None
         if repeated:
             batch = batch.without(repeated)

@@ -56,8 +56,8 @@ class Deliveries:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
         Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if there are none. The
-        ids of lines that are not repeated count as accepted from then on, so call it once per batch. Without Spark,
-        and if bronze has few rows, this process reads bronze.
+        ids of lines that are not repeated count as accepted from then on, so call it once per batch, or `forget`
+        before the next time. Without Spark, and if bronze has few rows, this process reads bronze.
         """
         if ids.num_rows == 0:
             return None
@@ -69,6 +69,10 @@ class Deliveries:
         again[first] = batch.take(first).repeated(self._days)
         self._remember(batch.take(np.flatnonzero(~again)))
         return ids.select(list(KEY)).filter(pa.array(again))
+
+    def forget(self) -> None:
+        """Clears the cache: the next batch reads the accepted ids from bronze."""
+        self._seen.clear()
 
     def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession | None) -> None:
         """Reads the ids of the necessary days from bronze, unless they are cached."""
