@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -39,6 +40,18 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert result.stdout == "" and result.stderr.count("\n") == 1
     assert "unknown setting 'colour'" in result.stderr
+
+
+def test_closed_standard_streams_are_no_error_and_no_file_gets_their_numbers(tmp_path: Path) -> None:
+    tidemark, truth = Path(sys.executable).with_name("tidemark"), tmp_path / "truth.json"
+    generate = f'"{tidemark}" generate --seed 1 --seconds 1 --rate 2 -o - --truth "{truth}"'
+    for closed in (">&-", "<&- >&- 2>&-"):
+        done = processes.run(
+            ["/bin/sh", "-c", f"{generate} {closed}"], stderr=subprocess.PIPE, text=True, timeout=60
+        )
+        assert done.returncode == 0 and "Traceback" not in done.stderr
+        assert len(json.loads(truth.read_text())) > 1
+        truth.unlink()
 
 
 def test_an_unknown_command_is_no_traceback() -> None:

@@ -141,6 +141,7 @@ def home_options(command: Any) -> Any:
 
 def main() -> None:
     """Entry point: one line per expected error, never a traceback."""
+    _open_streams()
     # As on standard error: a file's name may be no text, and a terminal may lack a character.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -171,6 +172,16 @@ def main() -> None:
             raise
         _show(lost)
         _exit_at_once(lost.exit_code)
+
+
+def _open_streams() -> None:
+    """Opens the standard streams that the caller has closed (`>&-`). Otherwise the next files would get their numbers,
+    and other programs' output."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode))
 
 
 def _show(error: TidemarkError) -> None:
