@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import InputError, KafkaError, SettingError
+from tidemark.importing import sources
 from tidemark.importing.file_import import BATCH_LINES, Report
 from tidemark.importing.importer import (
     Options,
@@ -117,6 +118,19 @@ def test_a_file_of_several_names_is_one(
     report = import_files(patterns, dataclasses.replace(options, again=True))
     assert (report.files, report.added) == (1, 10)
     assert lines() == sorted(numbered(10))
+
+
+def test_a_file_may_go_between_two_looks_at_it(
+    write: Write, numbered: Numbered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, gone = (write(tmp_path / name, numbered(1)) for name in ("a.log", "b.log"))
+
+    def is_stream(path: str) -> bool:
+        gone.unlink(missing_ok=True)
+        return False
+
+    monkeypatch.setattr(sources, "is_stream", is_stream)
+    assert list(sources.states_of([str(there), str(gone)])) == [str(there)]
 
 
 def test_equal_content_of_two_sites_is_imported_for_each(

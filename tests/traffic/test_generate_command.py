@@ -115,6 +115,7 @@ def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -
         (["--late", "1.5", "-o", "-"], "late is 1.5"),
         (["--rate", "0", "-o", "-"], "rate is 0"),
         (["--speed", "0", "-o", "-"], "speed is 0"),
+        (["--speed", "inf", "-o", "-"], "speed is inf"),
         (["--site", "a\nb", "-o", "-"], "'a\\nb' is not a site name"),
         (["--seconds", "1", "-o", "/no/such/place/a.log"], "cannot write /no/such/place/a.log: No such file"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from random import Random
 
@@ -206,9 +207,16 @@ def test_outages_and_silences_change_nothing_else() -> None:
     "bad",
     [{"request_time": True, "format": "iis_w3c"},
      {"outages": ((-1, 5),)}, {"silences": ((5, 0),)},
-     {"rate": 0}, {"rate": float("nan")}, {"late": 1.5}, {"malformed": -0.1}, {"seconds": 0}, {"visitors": 0},
-     {"late_by": 0}, {"format": "json"}, {"site": " "}],
+     {"rate": 0}, {"rate": float("nan")}, {"rate": float("inf")}, {"late": 1.5}, {"malformed": -0.1},
+     {"seconds": 0}, {"visitors": 0}, {"late_by": 0}, {"format": "json"}, {"site": " "}],
 )  # fmt: skip
 def test_values_that_cannot_be_met_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(SettingError, match=next(iter(bad))):
         Traffic(START, **bad)  # type: ignore[arg-type]
+
+
+def test_lines_have_times_that_a_calendar_has() -> None:
+    last = int(datetime(9998, 12, 31, 23, 59, 50, tzinfo=UTC).timestamp())
+    assert len(list(generate(Traffic(last, rate=1, seconds=10)))) == 10
+    with pytest.raises(SettingError, match="after the year 9998"):
+        Traffic(last, seconds=11)

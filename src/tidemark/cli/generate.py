@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +116,8 @@ def generate_command(
     from tidemark.traffic.truth import Truth
 
     settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)
-    if not speed >= _LEAST_SPEED:
-        raise SettingError(f"speed is {speed:g}", f"Use {_LEAST_SPEED:g} or more.")
+    if not _LEAST_SPEED <= speed < inf:
+        raise SettingError(f"speed is {speed:g}", f"Use a number of at least {_LEAST_SPEED:g}.")
     traffic = Traffic(
         start=_start(start_time),
         seed=secrets.randbits(32) if seed is None else seed,

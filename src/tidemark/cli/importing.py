@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ from tidemark.importing.importer import Options, import_files
 from tidemark.importing.object_sources import Objects
 from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.importing.sample import Sample
-from tidemark.importing.sources import STDIN, expand
+from tidemark.importing.sources import STDIN, expand, states_of
 from tidemark.local.broker import located
 from tidemark.machine import allow_open_files
 from tidemark.objects.store import open_store
@@ -182,7 +181,7 @@ def _formats(
 
 
 def _total(files: tuple[str, ...]) -> int:
-    return sum(Path(path).stat().st_size for path in expand(files) if path != STDIN)
+    return sum(size for size, _ in states_of(expand(files)).values())
 
 
 class _StopSignal:

@@ -178,8 +178,13 @@ def is_stream(path: str) -> bool:
 
 
 def states_of(paths: Sequence[str]) -> dict[str, list[int]]:
-    """Size and time of the last change of the regular files among these."""
-    return {path: list(state_of(Path(path).stat())) for path in paths if not is_stream(path)}
+    """Size and time of the last change of the regular files among these that are there."""
+    states = {}
+    for path in paths:
+        with suppress(OSError):  # a file may go between two looks at it
+            if not is_stream(path):
+                states[path] = list(state_of(Path(path).stat()))
+    return states
 
 
 def _known_kind(path: str) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
+from math import inf
 from random import Random
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ from tidemark.traffic.visitors import Population
 
 DEFAULT_SITE = "default"
 _BLOCK_LINES = 10_000
+_LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
 
 Span = tuple[int, int]
 """Seconds after the first line at which a fault of the server begins, and how many it takes."""
@@ -57,10 +60,14 @@ class Traffic:
 
     def __post_init__(self) -> None:
         for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
-            if not getattr(self, name) >= least:  # NaN, too
-                raise SettingError(f"{name} is {getattr(self, name):g}", f"Use {least:g} or more.")
+            if not least <= getattr(self, name) < inf:  # NaN, too
+                raise SettingError(
+                    f"{name} is {getattr(self, name):g}", f"Use a number of at least {least:g}."
+                )
         if self.seconds is not None and self.seconds < 1:
             raise SettingError(f"seconds is {self.seconds}", "Use 1 or more, or leave it out for no end.")
+        if self.start + (self.seconds or 0) > _LATEST:
+            raise SettingError("the lines end after the year 9998", "Use an earlier start or fewer seconds.")
         for name in ("outages", "silences"):
             if any(after < 0 or seconds < 1 for after, seconds in getattr(self, name)):
                 raise SettingError(
