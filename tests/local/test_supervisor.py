@@ -42,8 +42,9 @@ time.sleep(0 if "finishing" in name else 600)
 """
 
 SUPERVISOR = """
-import json, pathlib, sys
+import json, pathlib, signal, sys
 from tidemark.local.supervisor import Part, supervise
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where whoever runs the tests has it ignored (nohup)
 directory, child, names, seconds = pathlib.Path(sys.argv[1]), sys.argv[2], *json.loads(sys.argv[3])
 def part(number, name):
     pid = directory / f"{name}.pid"
