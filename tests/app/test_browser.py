@@ -322,6 +322,24 @@ def violations(browser: webdriver.Chrome) -> list[Any]:
     return result
 
 
+def test_the_bar_of_a_custom_range_covers_nothing(browser: webdriver.Chrome, site: str) -> None:
+    for width in (390, 1280, 1500):
+        resize(browser, width)
+        browser.get(f"{site}/?range=custom")
+        assert drawn(browser, "As of"), text(browser)
+        assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, ".st-key-filters input"))
+        settle(browser)
+        covered = browser.execute_script(
+            """const box = e => e.getBoundingClientRect();
+               const line = box(document.querySelector('.st-key-freshness p'));
+               return [...document.querySelectorAll('.st-key-filters button, .st-key-filters input')]
+                 .filter(e => box(e).right > line.left && box(e).left < line.right
+                   && box(e).bottom > line.top && box(e).top < line.bottom).map(e => e.outerHTML)"""
+        )
+        assert covered == [], width
+    assert too_wide(browser) == [0, 0, []]
+
+
 def test_attack_strings_show_as_text_and_do_nothing(browser: webdriver.Chrome, site: str) -> None:
     browser.get(f"{site}/pages")
     assert drawn(browser, "Top pages")
