@@ -133,10 +133,8 @@ def test_only_the_dashboard_and_the_wheel_are_uploaded(
         for path in (files / name, *(files / name).rglob("*"))
         if path.is_file() and path.name != "requirements.in"
     }
-    own = (
-        f"{root}/state/",
-        f"{root}/resources/",
-    )  # of the CLI, and the alerts, which are files of the workspace
+    # Of the CLI, and the alerts, which are files of the workspace.
+    own = (f"{root}/state/", f"{root}/resources/")
     actual = {path for path in workspace.files(root) if not path.startswith(own)}
     wheels = actual - expected
     assert expected <= actual and len(wheels) == 1

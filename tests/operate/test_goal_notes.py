@@ -34,9 +34,8 @@ class Scenario:
         self.lakehouse = lakehouse_of(self.settings)
         self.store = DeltaRsStore(self.lakehouse)
         self.number = 0
-        table_state.record_states(
-            self.lakehouse, {"gold.pages": table_state.TableState({"key": "path"})}
-        )  # there was a pipeline before
+        # There was a pipeline before.
+        table_state.record_states(self.lakehouse, {"gold.pages": table_state.TableState({"key": "path"})})
 
     def start(self, **goals: Goal) -> None:
         self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))

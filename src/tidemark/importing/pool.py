@@ -24,9 +24,8 @@ class SenderPool:
 
     def get(self, first_line: bytes) -> Sender:
         """The sender, opened if necessary. The progress then includes the commits of earlier senders."""
-        pooled = self._open.pop(
-            first_line, None
-        )  # To be the last one again: the first was used least recently.
+        # To be the last one again: the first was used least recently.
+        pooled = self._open.pop(first_line, None)
         if pooled is None and len(self._open) >= MOST_OPEN:
             self._open.pop(next(iter(self._open)))[0].close()
         sender = pooled[0] if pooled else open_sender(first_line, self._progress, self._options)

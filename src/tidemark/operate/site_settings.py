@@ -69,9 +69,8 @@ def due(home: Home) -> bool:
 
 def _hindrance(home: Home, changed: Unapplied) -> str:
     """Why settings are not applied to history by themselves, and what to do; empty if they can be."""
-    if (
-        changed.others
-    ):  # they may be meant for new lines only, such as the time zone of a server that has moved
+    # They may be meant for new lines only, such as the time zone of a server that has moved.
+    if changed.others:
         return f"{', '.join(changed.others)} changed, too: `tidemark rebuild all` applies all of them"
     if home.lakehouse.can.files is None:
         return "tables of a catalog are rebuilt with the pipeline stopped: stop it and run `tidemark rebuild all`"

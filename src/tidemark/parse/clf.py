@@ -65,9 +65,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     """The fields of lines of formats named `common`, `combined`, `vhost_combined`, or NULL to detect which; any other
     name is taken for `combined`. With `tail`, of lines with trailing fields, otherwise of lines without."""
     parts = lines.parts
-    before = Parts.of(
-        parts.at(0), " [", 1, last=True
-    )  # the last one, because a user name may contain brackets
+    # The last bracket, because a user name may contain some.
+    before = Parts.of(parts.at(0), " [", 1, last=True)
     words = Parts.of(where(before.count == 2, before.at(0), ""), " ", 2)
     vhost, behind = _has_host(words, named)
     # After a leading host, the third word is followed by another.

@@ -88,9 +88,8 @@ def _opened(database: str, setting: str, *_: int) -> maxminddb.Reader:
     try:
         try:
             return maxminddb.open_database(database)
-        except (
-            maxminddb.InvalidDatabaseError
-        ):  # the reader in C, which is faster, wants exact types of numbers
+        # The reader in C, which is faster, wants exact types of numbers.
+        except maxminddb.InvalidDatabaseError:
             return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
     except (OSError, ValueError, LookupError, TypeError, maxminddb.InvalidDatabaseError) as error:
         raise _unreadable(database, setting, error) from error

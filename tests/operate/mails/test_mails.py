@@ -150,9 +150,8 @@ def test_a_report_waits_for_its_lines(base: Settings, endpoint: Endpoint) -> Non
     settings = declaring(base, "waits", DAILY, endpoint.url)
     early = END - timedelta(seconds=1)
     assert sender(settings, at=moment(early)).look() == ""
-    assert (
-        sender(settings, END + timedelta(hours=7)).look() == ""
-    )  # the day before was due, and its lines are in
+    # The day before was due, and its lines are in.
+    assert sender(settings, END + timedelta(hours=7)).look() == ""
     assert [taken["title"] for taken in endpoint.taken] == ["a.example: Tuesday, 10 March 2026"]
 
     assert sender(settings).look() == ""

@@ -136,12 +136,8 @@ def _send_email(plugin: Any, mail: Mail) -> bool:
                 smtp.sendmail(plugin.from_addr[1], each.to_addrs, _with_text(each.body, mail.text))
                 for each in prepared
             ]
-    except (
-        OSError,
-        SMTPException,
-        RuntimeError,
-        ValueError,
-    ):  # the last for a password or an address beyond ASCII
+    # ValueError: a password or an address beyond ASCII.
+    except (OSError, SMTPException, RuntimeError, ValueError):
         return False
     return bool(taken) and all(taken)
 
