@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import Any
 
 
-class Dialect:
+class Dialect(ABC):
     """The differences between the engines. Every text is SQL, except identifiers as arguments; a value becomes SQL: a
-    literal, or a marker of a parameter. What an engine does not say itself is common."""
+    literal, or a marker of a parameter. The methods here hold for every engine that does not override them."""
 
     quote = '"'
 
     def name(self, identifier: str) -> str:
         return self.quote + identifier.replace(self.quote, 2 * self.quote) + self.quote
 
+    @abstractmethod
     def bin(self, column: str, seconds: int) -> str:
-        raise NotImplementedError
+        """The start of the time bin that a time is in."""
 
     def value(self, value: Any) -> str:
         if isinstance(value, bool):

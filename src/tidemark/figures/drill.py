@@ -53,10 +53,10 @@ class Line:
 def line(rows: Rows, row: Any) -> Line | None:
     """The raw line of a row that `newest` gave; None if bronze does not have it any more."""
     columns = ["site", "format", "fields", "value", "kafka_timestamp", "ingested_at"]
-    found = rows(query(BRONZE, columns, _records_of(pd.DataFrame([dict(row)]))))
-    if found.empty:
+    raws = rows(query(BRONZE, columns, _records_of(pd.DataFrame([dict(row)]))))
+    if raws.empty:
         return None
-    raw = found.iloc[0]
+    raw = raws.iloc[0]
     headers = {name: str(raw[name]) for name in ("site", "format", "fields") if not pd.isna(raw[name])}
     return Line(
         bytes(raw["value"]),

@@ -56,7 +56,7 @@ class _Last:
 
 class Reports:
     """Writes quality.reported. `tables`: gold.traffic and silver.sessions, by name. `kept`: the time from which on a
-    table has its rows (None: all). What is counted of older ones stays as it was reported."""
+    table has its rows (None: all). Figures of older rows stay as they were reported."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ _ZONES = timedelta(days=2)
 
 @dataclass(frozen=True)
 class Staged:
-    """What is staged as of a snapshot.
+    """The tables that were staged from the lines before a snapshot.
 
     `derivations` are each with the start of its source's range (None: all). `first_lack` and `second_lack`
     are the lines that are not staged yet, for the tables of the first and of the second flow. `surplus`: keys of lines
@@ -108,7 +108,7 @@ class Staging:
         self._beside = beside
         self._staged = staged
         self._since = since
-        # Of the commit before; a killed rebuild repeats no commit.
+        # Number of the last commit. Staging that was killed is not continued but begins again.
         self._number = 0
 
     def stage(self, names: Sequence[str], at: Snapshot) -> Staged:
