@@ -35,8 +35,18 @@ class Kind:
 
 def _garbage(_line: bytes, random: Random) -> bytes:
     words = (
-        b"lorem", b"%%%", b"{}", b"ERROR", b"0x7f", b"segfault", b"at", b"null", b"[notice]", b'"', b"<html>",
-    )  # fmt: skip
+        b"lorem",
+        b"%%%",
+        b"{}",
+        b"ERROR",
+        b"0x7f",
+        b"segfault",
+        b"at",
+        b"null",
+        b"[notice]",
+        b'"',
+        b"<html>",
+    )
     return b" ".join(random.choices(words, k=random.randint(1, 12)))
 
 

@@ -42,7 +42,11 @@ ASSISTANTS = (
 _GOOGLE, _FACEBOOK, _BING = b"https://www.google.com/", b"https://www.facebook.com/", b"https://www.bing.com/"
 _TAGGED: tuple[tuple[float, bytes, str], ...] = (
     (4, _GOOGLE, "utm_source=google&utm_medium=cpc&utm_campaign=brand&gclid=EAIaIQobChMI"),
-    (2, _GOOGLE, "utm_source=google&utm_medium=cpc&utm_campaign=grinders-q4&utm_term=burr+grinder&utm_content=a%2Fb"),
+    (
+        2,
+        _GOOGLE,
+        "utm_source=google&utm_medium=cpc&utm_campaign=grinders-q4&utm_term=burr+grinder&utm_content=a%2Fb",
+    ),
     (1, _GOOGLE, "gclid=CjwKCAiA"),
     (0.5, _GOOGLE, "utm_campaign=winter-shopping&gbraid=0AAAAA"),
     (0.5, DIRECT, "wbraid=Cj8KCQiA"),
@@ -57,12 +61,16 @@ _TAGGED: tuple[tuple[float, bytes, str], ...] = (
     (3, DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=weekly-47"),
     (1, DIRECT, "utm_source=newsletter&utm_medium=email&utm_campaign=black+friday"),
     (1, DIRECT, "utm_source=Newsletter&utm_medium=E-Mail&utm_campaign=Caf%C3%A9%20%26%20Filter"),
-    (1, b"https://blog.coffee-notes.example/", "utm_source=coffee-notes&utm_medium=affiliate&utm_campaign=2026"),
+    (
+        1,
+        b"https://blog.coffee-notes.example/",
+        "utm_source=coffee-notes&utm_medium=affiliate&utm_campaign=2026",
+    ),
     (0.5, b"https://news.example/", "utm_source=news&utm_medium=banner&utm_campaign=launch"),
     (0.5, DIRECT, "utm_source=app&utm_medium=push&utm_campaign=restock"),
     (0.3, DIRECT, "utm_source=sms&utm_medium=sms"),
     (0.5, b"https://www.youtube.com/", "utm_source=youtube&utm_medium=video&utm_campaign=launch"),
-)  # fmt: skip
+)
 
 
 def arrivals() -> list[Arrival]:

@@ -130,11 +130,31 @@ _TOPICS = (
     "press", "barista", "origin", "harvest", "steam", "crema", "dripper", "server", "thermos",
 )  # fmt: skip
 _WORDS = (
-    "guide", "care", "basics", "review", "compact", "classic", "pro", "travel", "steel", "glass", "daily", "slow",
-)  # fmt: skip
+    "guide",
+    "care",
+    "basics",
+    "review",
+    "compact",
+    "classic",
+    "pro",
+    "travel",
+    "steel",
+    "glass",
+    "daily",
+    "slow",
+)
 _DOCS = (
-    "setup", "cleaning", "descaling", "warranty", "returns", "shipping", "payment", "api", "faq", "parts",
-)  # fmt: skip
+    "setup",
+    "cleaning",
+    "descaling",
+    "warranty",
+    "returns",
+    "shipping",
+    "payment",
+    "api",
+    "faq",
+    "parts",
+)
 _FIXED = ("/about", "/contact", "/pricing", "/careers", "/press", "/terms", "/privacy")
 _DOWNLOADS = (
     ("/files/catalogue.pdf", 2_410_112),

@@ -213,8 +213,9 @@ def test_the_end_is_delivered_and_a_message_about_a_removed_rule_is_given_up(
 def test_targets_come_from_the_rule_its_environment_or_the_setting(home: Settings) -> None:
     shared = home.changed(alert_to="json://a slack://b/c")
     assert {name: target.url for name, target in targets_of(RULE.to, shared, {}).items()} == {
-        "target 1 (json)": "json://a", "target 2 (slack)": "slack://b/c",
-    }  # fmt: skip
+        "target 1 (json)": "json://a",
+        "target 2 (slack)": "slack://b/c",
+    }
     own = replace(RULE, to=("$OPS", "mailto://x"))
     assert list(targets_of(own.to, shared, {"OPS": "json://a json://b"})) == [
         "target 1 (json)", "target 2 (json)", "target 3 (mailto)",

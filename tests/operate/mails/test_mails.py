@@ -282,5 +282,7 @@ def test_a_password_that_the_protocol_cannot_send_holds_no_other_report_up(
     assert len(endpoint.taken) == 1
     [row] = rows(settings, "wrong")
     assert (row.state, row.attempts, row.failure) == (
-        "sending", 1, "target 1 (mailto) of report wrong did not take it",
-    )  # fmt: skip
+        "sending",
+        1,
+        "target 1 (mailto) of report wrong did not take it",
+    )
