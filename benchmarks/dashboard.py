@@ -31,6 +31,7 @@ from benchmarks.freshness import started
 from benchmarks.growth import DAYS, FUNNEL
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker, dashboard
+from tidemark.local.ports import free_port
 from tidemark.settings import Settings
 
 # Lines of the last hour before a measurement, for the pages about now.
@@ -245,9 +246,7 @@ def _many_viewers(settings: Settings, viewers: int, seconds: int) -> Iterator[Fi
 
 
 def _reference(app: Path, rounds: int, runs: int, seconds: int) -> Iterator[Figure]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(port)]
     command += [
         "--server.address",

@@ -23,6 +23,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
+from tidemark.local.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = ROOT / "app" / "main.py"
 SERVER = MAIN.with_name("server.py")
@@ -46,9 +48,7 @@ def pages() -> list[str]:
 
 def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
     """Starts a dashboard on any free port, and waits until it listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(SERVER), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     server = subprocess.Popen(

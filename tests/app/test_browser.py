@@ -24,6 +24,7 @@ from selenium.webdriver.common.keys import Keys
 from app.dashboard.controls.edit import EDITS
 from tests.app import scene, tables
 from tests.app.tables import Request
+from tidemark.local.ports import free_port
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "server.py"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -73,9 +74,7 @@ def wait(until: Callable[[], Any], seconds: float = 60) -> Any:
 
 
 def serve(home: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1"]
     environment = os.environ | {"TIDEMARK_HOME": str(home), EDITS: "yes"}

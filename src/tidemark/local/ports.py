@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import random
 import socket
 
 from tidemark.errors import PlatformError
 from tidemark.local.process import wait_until
 
 _PORT_SECONDS = 1.0
+# Linux, macOS and the BSDs give higher ones to outgoing connections and to servers that ask for any port.
+_PORTS = range(20_000, 32_768)
 
 
 def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
@@ -42,9 +47,18 @@ def refused(address: str, port: int, what: str, section: str) -> PlatformError:
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A free port of `address`."""
+    """A free port of `address` that nothing else is given by chance before its server listens, or while that is down.
+
+    Raises OSError if nothing can listen on `address`.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket(family) as probe:
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
