@@ -105,7 +105,9 @@ class Transactions:
                 self._producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
                 return
             except BufferError:
-                self._producer.poll(0.05)
+                self._call(self._producer.poll, 0.05)
+            except KafkaException as error:
+                raise kafka.kafka_error(self._settings, error.args[0]) from error
 
     def _call(self, act: Any, *arguments: float) -> None:
         """Calls again after a retriable error, for example while Kafka ends a killed process's transaction."""

@@ -7,8 +7,9 @@ import ctypes
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, cimpl
+from confluent_kafka import Producer
 
+from tests.kafka.broken import break_producer, library, mock_config, native
 from tidemark.ingest import delivery
 from tidemark.ingest.refusal import RefusedError
 from tidemark.kafka import client
@@ -16,31 +17,18 @@ from tidemark.settings.sections import IngestSettings, KafkaSettings
 
 SETTINGS = KafkaSettings(bootstrap_servers="127.0.0.1:1")
 SLOW_MS = 900
-OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-_library = ctypes.CDLL(cimpl.__file__)
-_library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
+library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
 
 
 @pytest.fixture(autouse=True)
 def _mocked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each producer has a cluster of its own in the client."""
-    config = client.client_config(SETTINGS) | {"test.mock.num.brokers": 1}
-    del config["bootstrap.servers"]
+    config = mock_config(SETTINGS)
     monkeypatch.setattr(client, "client_config", lambda settings: config)
 
 
-def _native(producer: Producer) -> ctypes.c_void_p:
-    """The client of a producer, which stands behind the head of a Python object."""
-    return ctypes.c_void_p.from_address(id(producer) + object.__basicsize__)
-
-
 def _slow_down(producer: Producer) -> None:
-    cluster = ctypes.c_void_p(_library.rd_kafka_handle_mock_cluster(_native(producer)))
-    _library.rd_kafka_mock_broker_set_rtt(cluster, -1, SLOW_MS)
-
-
-def _break(producer: Producer) -> None:
-    assert not _library.rd_kafka_test_fatal_error(_native(producer), OUT_OF_ORDER_SEQUENCE_NUMBER, b"lost")
+    cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(native(producer)))
+    library.rd_kafka_mock_broker_set_rtt(cluster, -1, SLOW_MS)
 
 
 def test_the_endpoint_answers_every_request_and_goes_on() -> None:
@@ -52,7 +40,7 @@ def test_the_endpoint_answers_every_request_and_goes_on() -> None:
         _slow_down(broken)
         waiting = [asyncio.create_task(endpoint.send(one)) for _ in range(3)]
         await asyncio.sleep(SLOW_MS / 5000)
-        _break(broken)
+        break_producer(broken)
         refused = asyncio.create_task(endpoint.send(one))
         answers = await asyncio.gather(*waiting, refused, return_exceptions=True)
         await endpoint.send(one)

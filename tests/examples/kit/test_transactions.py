@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 import uuid
+from collections.abc import Iterator
 
 import pytest
 
 from examples.kit.results import Results
 from examples.kit.transactions import Record, Transactions
 from tests import processes
+from tests.kafka.broken import break_producer
 from tidemark.contract.store import Commit
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
@@ -91,3 +93,21 @@ def test_states_of_another_checkpoint_are_refused(broker: Settings, topics: tupl
     writer.commit(Commit("q/1", 7), [])
     with pytest.raises(TableError, match="another checkpoint"):
         writer.done(Commit("q/2", 0))
+
+
+def test_a_producer_that_broke_is_an_error_and_nothing_of_the_batch_is_seen(
+    broker: Settings, topics: tuple[str, str]
+) -> None:
+    out, states = topics
+    writer = Transactions(broker.kafka, states)
+    writer.commit(Commit("q/1", 0), [Record(out, b"k", b"kept")])
+
+    def records() -> Iterator[Record]:
+        yield Record(out, b"k", b"lost")
+        break_producer(writer._producer)
+        yield Record(out, b"k", b"lost, too")
+
+    with pytest.raises(KafkaError, match="Look at the broker's log"):
+        writer.commit(Commit("q/1", 1), records())
+    Transactions(broker.kafka, states).commit(Commit("q/1", 1), [Record(out, b"k", b"again")])
+    assert values(broker, out) == [b"kept", b"again"]
