@@ -97,6 +97,7 @@ def test_a_bad_value_is_named_with_its_source(
     [
         ('colour = "blue"', "unknown setting 'colour'"),
         ("broker_port = 1.5", "a whole number"),
+        ('home = "/elsewhere"', "the file of a home cannot name another one, /elsewhere"),
         ("broker_port = true", "a whole number"),
         ("topic = [1]", "text"),
         ("broker_port = ", "cannot read"),

@@ -176,6 +176,11 @@ def load(
     home = expanded(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
 
     values, tables = _read(toml_of(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
+    if expanded(values.get("home", home)) != home:
+        raise SettingError(
+            f"{home / 'tidemark.toml'}: the file of a home cannot name another one, {values['home']}",
+            "Remove home there, and name the other one by --home or TIDEMARK_HOME.",
+        )
     for name in DECLARED:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environment.get(variable):
