@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -228,6 +228,17 @@ def test_what_cannot_be_read_is_reported_in_one_line(
     error = call(home[0], "overview", *arguments).exception
     assert isinstance(error, SettingError)
     assert message in str(error) and "\n" not in str(error)
+
+
+def test_a_site_whose_lines_were_all_rejected_is_there(tmp_path: Path) -> None:
+    lakehouse.build(tmp_path, ROWS)
+    times = [datetime(2026, 3, 10, tzinfo=UTC), None]
+    sites = {"site": ["a.example", "garbled.example"], "first_event_time": times, "newest_event_time": times}
+    types = {"first_event_time": pa.timestamp("us", "UTC"), "newest_event_time": pa.timestamp("us", "UTC")}
+    table = pa.table({name: pa.array(values, types.get(name)) for name, values in sites.items()})
+    write_deltalake(str(tmp_path / "tables/quality/sites"), table, mode="overwrite")
+    report = json.loads(call(tmp_path, "overview", "--json", "--site", "garbled.example").stdout)
+    assert report["requests"] == 0
 
 
 def test_a_home_without_tables_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.app import lakehouse
 from tests.app.test_replaced import replace
 from tests.importing.bucket import ENVIRONMENT, SECRET, Bucket, server
 from tidemark.cli import tidemark
-from tidemark.errors import InputError
+from tidemark.errors import InputError, SettingError
 from tidemark.figures.permitted import ForbiddenError, permitted
 from tidemark.figures.query import Query
 from tidemark.figures.reader_delta import DeltaReader
@@ -81,6 +81,15 @@ def test_requests_are_csv_and_json_lines_and_a_file_is_not_replaced_unless_asked
         call(directory, "silver.requests", "--to", str(tmp_path), "--format", "csv", "--overwrite").exit_code
         == 0
     )
+
+
+@pytest.mark.parametrize("table", ["gold.visitors_by_country", "silver.sessions", "overview"])
+def test_a_site_that_is_not_there_is_an_error_and_no_file(
+    home: tuple[Path, pd.DataFrame], tmp_path: Path, table: str
+) -> None:
+    done = call(home[0], table, "--to", str(tmp_path), "--site", "c.example")
+    assert isinstance(done.exception, SettingError) and "there is no site 'c.example'" in str(done.exception)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_report_is_a_file_too(home: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:

@@ -44,6 +44,13 @@ def extents(rows: Rows) -> dict[str, Extent]:
     }
 
 
+def sites(rows: Rows) -> set[str]:
+    """The sites that have lines, also those whose lines were all rejected; empty before the first lines."""
+    if rows.reader.version(SITES) is None:
+        return set(extents(rows))
+    return set(rows(query(SITES, ["site"]))["site"])
+
+
 def incomplete(rows: Rows) -> list[str]:
     """The tables whose history is still being filled, such as gold.latency."""
     if rows.reader.version(INVENTORY) is None:

@@ -167,8 +167,8 @@ def report(rows: Rows, question: Question) -> Report:
 
 def require_site(rows: Rows, site: str | None) -> None:
     """Raises SelectionError for a site that is not there."""
-    known = extents.extents(rows)
-    if site is not None and known and site not in known:
+    known = set() if site is None else extents.sites(rows)
+    if known and site not in known:
         raise SelectionError(
             f"site: there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}."
         )

@@ -24,6 +24,7 @@ from tidemark.figures.permitted import Permitted
 from tidemark.figures.query import Condition, Query, query
 from tidemark.figures.reader import Reader, plain
 from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.report import require_site
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection, SelectionError
 from tidemark.figures.text import FORMULA, shown
@@ -43,10 +44,11 @@ _UPLOAD_SECONDS = 300
 
 def rows_of(reader: Reader, table: str, selection: Selection) -> pa.RecordBatchReader:
     """The rows of a table `layer.name` that a selection keeps: by the table's time, and by filters whose fields are its
-    columns; of silver.requests and silver.sessions by all filters. Raises SelectionError, MissingTableError and
-    ReadError, ForbiddenError among them."""
+    columns; of silver.requests and silver.sessions by all filters. Raises SelectionError, also for a site that is not
+    there, MissingTableError and ReadError, ForbiddenError among them."""
     name = table.replace(".", "/", 1)
     contract = reader.contract(name)
+    require_site(Rows(reader), selection.site)
     where = _where(reader, name, selection, set(contract.columns), contract.properties.get("time", ""))
     return _batches(reader, query(name, list(contract.columns), where))
 
