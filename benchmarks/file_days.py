@@ -18,8 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidemark.engine.tasks import load
-from tidemark.importing.file_import import Report
-from tidemark.importing.files import ReadOptions
+from tidemark.importing.file_import import ReadOptions, Report
 from tidemark.importing.lines import Block
 from tidemark.local.directories import prepare_home
 from tidemark.local.workers import worker_pool

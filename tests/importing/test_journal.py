@@ -12,8 +12,8 @@ import pytest
 
 from tidemark.errors import InputError
 from tidemark.importing import files
-from tidemark.importing.file_import import Batch, Report
-from tidemark.importing.files import ReadOptions, read_again, read_file
+from tidemark.importing.file_import import Batch, ReadOptions, Report
+from tidemark.importing.files import read_again, read_file
 from tidemark.importing.identity import Entry
 from tidemark.importing.journal import NAME, Journal, Part, Planned, known_bytes
 from tidemark.importing.lines import MAX_LINE_BYTES, Block

@@ -177,7 +177,7 @@ def test_what_an_earlier_version_has_imported_is_recognised(
     known = Entry.from_json(json.dumps(entry).encode())
     assert recognise(str(path), [known]).kind == "same"
     with open_reader(str(path)) as reader:
-        splitter = resume(reader, known)
+        splitter, _ = resume(reader, known)
         blocks = [splitter.feed(reader.read()), splitter.finish()]
     assert [block.lines for block in blocks] == [[], []]
 

@@ -33,8 +33,7 @@ from tidemark.engine.tasks import load
 from tidemark.errors import TidemarkError, of_machine
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS
 from tidemark.importing import journal
-from tidemark.importing.file_import import Report
-from tidemark.importing.files import ReadOptions
+from tidemark.importing.file_import import ReadOptions, Report
 from tidemark.importing.journal import Journal
 from tidemark.importing.lines import Block
 from tidemark.local import durable

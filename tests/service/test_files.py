@@ -22,8 +22,7 @@ from tests.pipeline.harness import fresh, rows, run_here
 from tests.recovery.killing import traffic
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.registry import tables
-from tidemark.importing.file_import import Report
-from tidemark.importing.files import ReadOptions
+from tidemark.importing.file_import import ReadOptions, Report
 from tidemark.importing.importer import Options, import_files
 from tidemark.local.directories import prepare_home
 from tidemark.local.view import kept

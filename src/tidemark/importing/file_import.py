@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidemark.errors import InputError
-from tidemark.importing.comments import Comments
+from tidemark.errors import InputError, SettingError
 from tidemark.importing.compression import READ_BYTES
-from tidemark.importing.identity import Entry, entry_of
-from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.identity import Entry, entry_of, resume
+from tidemark.importing.lines import Block
 from tidemark.importing.reader import Reader
+from tidemark.kafka.records import DEFAULT_SITE
 
 BATCH_LINES = 100_000
 BATCH_BYTES = 16 * 1024 * 1024
@@ -77,35 +77,51 @@ class Joined:
             self._send(batch, self._entry)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How files are read. `complete`: a last line without a line feed is complete. `again`: as if no line were known.
+
+    `say` gets notices; `stopped` is called between blocks; `advance` gets the number of processed input bytes
+    (compressed ones of a compressed file). `look` sees each block of lines. A batch has about `most_records`.
+    """
+
+    site: str = DEFAULT_SITE
+    again: bool = False
+    complete: bool = False
+    say: Callable[[str], None] = print
+    stopped: Callable[[], bool] = lambda: False
+    advance: Callable[[int], None] = lambda _: None
+    look: Look = lambda _: None
+    most_records: int = BATCH_LINES
+
+    def __post_init__(self) -> None:
+        if not self.site or len(self.site) > 200 or not self.site.isprintable():
+            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
+
+
 class FileImport:
     """The import of one file: what is read, batched and committed."""
 
     def __init__(
         self,
         reader: Reader,
-        splitter: LineSplitter,
-        comments: Comments,
+        known: Entry | None,
         entry_id: str,
         send: Send,
-        site: str,
+        how: ReadOptions,
         *,
-        known: Entry | None = None,
         stream: bool = False,
-        look: Look = lambda block: None,
-        most_records: int = BATCH_LINES,
     ) -> None:
+        """`known` is the entry of what was imported before."""
         self.reader = reader
-        self.splitter = splitter
-        self.comments = comments
+        self.splitter, self.comments = resume(reader, known)
         self.entry_id = entry_id
         self.committed_lines = self._lines
-        self._reported = comments.count, splitter.nuls
+        self._reported = self.comments.count, self.splitter.nuls
         self.path = reader.name
         self._send = send
-        self._site = site
+        self._how = how
         self._stream = stream
-        self._look = look
-        self._most_records = most_records
         self._batch = Batch(known)
         self._since = time.monotonic()
 
@@ -142,7 +158,7 @@ class FileImport:
     @property
     def due(self) -> bool:
         """Whether the batch is large or old enough to be committed."""
-        return self._batch.records >= self._most_records or self._batch.size >= BATCH_BYTES
+        return self._batch.records >= self._how.most_records or self._batch.size >= BATCH_BYTES
 
     @property
     def overdue(self) -> bool:
@@ -164,7 +180,7 @@ class FileImport:
     @property
     def entry(self) -> Entry:
         """The entry of all records so far."""
-        own = {"id": self.entry_id, "site": self._site, "path": self.path}
+        own = {"id": self.entry_id, "site": self._how.site, "path": self.path}
         return entry_of(self.splitter, self.comments, **own, stream=self._stream)
 
     @property
@@ -177,4 +193,4 @@ class FileImport:
                 self._since = time.monotonic()
             for part in self.comments.without(block, data):
                 self._batch.add(part)
-                self._look(part)
+                self._how.look(part)

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from tidemark.errors import InputError, SettingError
-from tidemark.importing.comments import Comments
+from tidemark.errors import InputError
 from tidemark.importing.compression import READ_BYTES
-from tidemark.importing.file_import import BATCH_LINES, BATCH_SECONDS, FileImport, Look, Report, Send
+from tidemark.importing.file_import import BATCH_SECONDS, FileImport, ReadOptions, Report, Send
 from tidemark.importing.identity import Entry, Match, digest, recognise, resume
-from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.lines import Block
 from tidemark.importing.reader import Reader
 from tidemark.importing.sources import Spooled, open_reader
-from tidemark.kafka.records import DEFAULT_SITE
 
 _PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadOptions:
-    """How files are read. `complete`: a last line without a line feed is complete. `again`: as if no line were known.
-
-    `say` gets notices; `stopped` is called between blocks; `advance` gets the number of processed input bytes
-    (compressed ones of a compressed file). `look` sees each block of lines. A batch has about `most_records`.
-    """
-
-    site: str = DEFAULT_SITE
-    again: bool = False
-    complete: bool = False
-    say: Callable[[str], None] = print
-    stopped: Callable[[], bool] = lambda: False
-    advance: Callable[[int], None] = lambda _: None
-    look: Look = lambda _: None
-    most_records: int = BATCH_LINES
-
-    def __post_init__(self) -> None:
-        if not self.site or len(self.site) > 200 or not self.site.isprintable():
-            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
 
 
 def read_file(path: str, entries: Iterable[Entry], send: Send, how: ReadOptions, report: Report) -> None:
@@ -69,43 +44,19 @@ def start_file(
         return None
     known = match.entry
     reader = open_reader(source, verify=True, stopped=how.stopped)
-    try:
-        if known is None:
-            splitter, comments = LineSplitter(text=reader.head().text), Comments()
-        else:
-            splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
-    except BaseException:
-        reader.close()
-        raise
     if not entry_id:
         # Under another name it may be a copy that continues differently: keep the first one's entry.
         entry_id = known.id if known is not None and known.path == reader.name else uuid.uuid4().hex
-    return FileImport(
-        reader,
-        splitter,
-        comments,
-        entry_id,
-        send,
-        how.site,
-        known=known,
-        look=how.look,
-        most_records=how.most_records,
-    )
+    try:
+        return FileImport(reader, known, entry_id, send, how)
+    except BaseException:
+        reader.close()
+        raise
 
 
 def start_stream(reader: Reader, send: Send, how: ReadOptions) -> FileImport:
     """The import of a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
-    return FileImport(
-        reader,
-        LineSplitter(text=reader.head().text),
-        Comments(),
-        uuid.uuid4().hex,
-        send,
-        how.site,
-        stream=True,
-        look=how.look,
-        most_records=how.most_records,
-    )
+    return FileImport(reader, None, uuid.uuid4().hex, send, how, stream=True)
 
 
 def read_again(path: str, before: Entry | None, after: Entry) -> list[Block]:
@@ -113,8 +64,7 @@ def read_again(path: str, before: Entry | None, after: Entry) -> list[Block]:
     if it has changed meanwhile."""
     with open_reader(path) as reader:
         text = reader.head().text
-        splitter = resume(reader, before) if before else LineSplitter(text=text)
-        comments = Comments(before.fields, before.comments) if before else Comments()
+        splitter, comments = resume(reader, before)
         # A part of a long line is complete once more of the line is known.
         left = after.offset - splitter.offset + (2 * text.unit if after.chunk else 0)
         blocks: list[Block] = []

@@ -113,15 +113,17 @@ def read_head(source: str | Spooled) -> Head:
         return reader.head()
 
 
-def resume(reader: Reader, entry: Entry) -> LineSplitter:
-    """Moves a new reader and a splitter to the position of `entry`."""
+def resume(reader: Reader, entry: Entry | None) -> tuple[LineSplitter, Comments]:
+    """Moves a new reader to the position of `entry` (None: the beginning). What splits the bytes from there on."""
+    if entry is None:
+        return LineSplitter(text=reader.head().text), Comments()
     splitter = LineSplitter(text=Text(entry.encoding, entry.line_end))
     prefix = _begin(reader.head(), entry)[: entry.prefix_length]
     tail = reader.skip(entry.offset, TAIL_BYTES)
     splitter.offset, splitter.lines, splitter.start = entry.offset, entry.lines, entry.start
     splitter.chunk, splitter.unended = entry.chunk, entry.unended
     splitter.prefix, splitter.tail = prefix, tail or b""
-    return splitter
+    return splitter, Comments(entry.fields, entry.comments)
 
 
 def has_grown_last_line(path: str, entry: Entry) -> bool:
@@ -129,7 +131,7 @@ def has_grown_last_line(path: str, entry: Entry) -> bool:
     if not entry.unended:
         return False
     with open_reader(path) as reader:
-        splitter = resume(reader, entry)
+        splitter, _ = resume(reader, entry)
         rest = reader.read(2 * splitter.text.unit)
         return bool(rest.strip(b"\0")) and not rest.startswith(splitter.ends)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.file_import import Report
-from tidemark.importing.files import ReadOptions, drain, read_file, start_stream
+from tidemark.importing.file_import import ReadOptions, Report
+from tidemark.importing.files import drain, read_file, start_stream
 from tidemark.importing.identity import read_head
 from tidemark.importing.producer import PATIENCE_SECONDS, Sender
 from tidemark.importing.progress import Progress

@@ -23,8 +23,8 @@ from tidemark.engine.tasks import Outcome, Partials, Task, chunks
 from tidemark.engine.work import Work
 from tidemark.errors import InputError
 from tidemark.importing import journal
-from tidemark.importing.file_import import Batch, Joined, Report
-from tidemark.importing.files import ReadOptions, drain, read_again, read_file, start_file, start_stream
+from tidemark.importing.file_import import Batch, Joined, ReadOptions, Report
+from tidemark.importing.files import drain, read_again, read_file, start_file, start_stream
 from tidemark.importing.identity import Entry, recognise
 from tidemark.importing.journal import Journal, Part, Planned
 from tidemark.importing.lines import Block

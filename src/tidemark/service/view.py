@@ -12,8 +12,7 @@ from functools import partial
 
 from tidemark.engine.tasks import load
 from tidemark.errors import InputError
-from tidemark.importing.file_import import Report
-from tidemark.importing.files import ReadOptions
+from tidemark.importing.file_import import ReadOptions, Report
 from tidemark.importing.lines import Block
 from tidemark.importing.sources import Spooled, states_of
 from tidemark.local.view import QUIET_SECONDS, Kept
