@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import zipfile
 from collections.abc import Callable
@@ -14,14 +15,12 @@ from tidemark.importing.decoders import (
     Inflater,
     UnsupportedError,
     ZipEntry,
-    bzip2_decoder,
     is_content,
     xz_decoder,
     zstd_decoder,
 )
-from tidemark.importing.raw import RawFile
+from tidemark.importing.raw import READ_BYTES, RawFile, skipped
 
-READ_BYTES = 1024 * 1024
 _RAW_BYTES = READ_BYTES // 4
 # The content of a verified member up to this size is kept, so that it is decompressed once.
 _KEPT_BYTES = 4 * READ_BYTES
@@ -45,10 +44,6 @@ class DamagedError(BrokenError):
     """A member of a compressed file fails its checksum; a verifying reader has returned none of its bytes."""
 
 
-def _unchecked(file: RawFile) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Compression:
     """A kind of compressed file, by the bytes at its beginning. A file is a sequence of members; `member` is the
@@ -61,7 +56,7 @@ class Compression:
     decoder: Callable[[], Decoder] | None
     command: str
     directory: bytes = b""  # What follows the members, if it begins like this.
-    check: Callable[[RawFile], None] = _unchecked
+    check: Callable[[RawFile], None] = lambda file: None
 
 
 def _one_file(file: RawFile) -> None:
@@ -87,7 +82,7 @@ COMPRESSIONS = (
         "bzip2 stream",
         ".bz2",
         tuple(b"BZh%d" % level + block for level in range(1, 10) for block in _BZIP2_BLOCKS),
-        bzip2_decoder,
+        bz2.BZ2Decompressor,
         "bzip2 -dc FILE",
     ),
     Compression("xz", "xz stream", ".xz", (b"\xfd7zXZ\0",), xz_decoder, "xz -dc FILE"),
@@ -174,14 +169,7 @@ class Members:
     def skip(self, offset: int, tail: int) -> bytes | None:
         """Moves to `offset` of the content from its start, without verifying what is before. Returns the `tail` bytes
         before it, or None if the content is shorter. Raises BrokenError."""
-        last = b""
-        while offset:
-            data = self.read(min(READ_BYTES, offset), verify=False)
-            if not data:
-                return None
-            offset -= len(data)
-            last = (last + data[-tail:])[-tail:]
-        return last
+        return skipped(lambda size: self.read(size, verify=False), offset, tail)
 
     def _following(self) -> int | None:
         """Where the next member begins, after zeros as padding; None at the end."""

@@ -65,10 +65,6 @@ class Inflater:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def bzip2_decoder() -> Decoder:
-    return bz2.BZ2Decompressor()
-
-
 def xz_decoder() -> Decoder:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY_BYTES)
 
@@ -125,7 +121,7 @@ class ZipEntry:
         if method == _DEFLATED:
             return Inflater(-zlib.MAX_WBITS)
         if method == _BZIP2:
-            return bzip2_decoder()
+            return bz2.BZ2Decompressor()
         if method == _ZSTD:
             return zstd_decoder()
         if method != _STORED:

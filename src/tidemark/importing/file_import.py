@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.identity import Entry, entry_of, resume
 from tidemark.importing.lines import Block
+from tidemark.importing.raw import READ_BYTES
 from tidemark.importing.reader import Reader
 from tidemark.kafka.records import DEFAULT_SITE
 

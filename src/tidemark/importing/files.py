@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Iterable
 
 from tidemark.errors import InputError
-from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.file_import import BATCH_SECONDS, FileImport, ReadOptions, Report, Send
 from tidemark.importing.identity import Entry, Match, digest, recognise, resume
 from tidemark.importing.lines import Block
+from tidemark.importing.raw import READ_BYTES
 from tidemark.importing.reader import Reader
 from tidemark.importing.sources import Spooled, open_reader
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import InputError
-from tidemark.importing.compression import READ_BYTES, TruncatedError
+from tidemark.importing.compression import TruncatedError
 from tidemark.importing.file_import import FileImport, Report
 from tidemark.importing.files import start_file
 from tidemark.importing.identity import recognise
 from tidemark.importing.importer import Options, open_progress
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
-from tidemark.importing.raw import state_of
+from tidemark.importing.raw import READ_BYTES, state_of
 from tidemark.importing.sources import STDIN, followable, matching, open_reader
 
 POLL_SECONDS = 0.2

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.importing.compression import DamagedError
-from tidemark.importing.raw import RawFile
+from tidemark.importing.raw import RawFile, skipped
 
 _ROWS = 20_000
 _W3C = frozenset({"date", "time", "sc-status"})
@@ -69,14 +69,7 @@ class ParquetLines:
 
     def skip(self, offset: int, tail: int) -> bytes | None:
         """Moves to `offset` of the content. Returns the `tail` bytes before it, or None if the content is shorter."""
-        last = b""
-        while offset:
-            data = self.read(offset)
-            if not data:
-                return None
-            offset -= len(data)
-            last = (last + data[-tail:])[-tail:]
-        return last
+        return skipped(self.read, offset, tail)
 
     def _all(self) -> Iterator[bytes]:
         names = self._file.schema_arrow.names

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from tidemark.errors import InputError
 
+READ_BYTES = 1024 * 1024
 WAIT_SECONDS = 0.25
 
 Stopped = Callable[[], bool]
@@ -113,6 +114,18 @@ class RawFile:
             return call()
         except OSError as error:
             raise InputError(f"{self.name} cannot be read: {error.strerror}", "Check the disk.") from error
+
+
+def skipped(read: Callable[[int], bytes], offset: int, tail: int) -> bytes | None:
+    """Reads up to `offset`. Returns the `tail` bytes before it, or None if there are fewer bytes."""
+    last = b""
+    while offset:
+        data = read(min(READ_BYTES, offset))
+        if not data:
+            return None
+        offset -= len(data)
+        last = (last + data[-tail:])[-tail:]
+    return last
 
 
 def state_of(status: os.stat_result) -> tuple[int, int]:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from tidemark.errors import InputError
-from tidemark.importing.compression import PARQUET, READ_BYTES, BrokenError, Members, compression_of
-from tidemark.importing.raw import RawFile, Stopped, state_of
+from tidemark.importing.compression import PARQUET, BrokenError, Members, compression_of
+from tidemark.importing.raw import READ_BYTES, RawFile, Stopped, state_of
 from tidemark.importing.text import HEAD_BYTES, Head
 
 
