@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import Newest, stamped
-from tidemark.contract.store import Where
+from tidemark.contract.aggregation import stamped
 from tidemark.contract.table import Change
 from tidemark.engine.arrays import Flags, flags_of
 from tidemark.engine.groups import Groups, Numbers, decoded, encoded, whole
-from tidemark.engine.intervals import changed, micros, near, run_numbers, session_ids
+from tidemark.engine.intervals import OfSessions, changed, micros, run_numbers, session_ids
 from tidemark.engine.sessions import CONTENT, VIEW_COLUMNS, intervals_of, joined
 from tidemark.figures.declared import Goal
 
@@ -31,7 +30,7 @@ _SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class SessionGoals:
+class SessionGoals(OfSessions):
     """The goals of each session, as texts of `named`.
 
     A match belongs to its visitor's session with start <= time < end + gap. One that is no pageview, and has no such
@@ -39,16 +38,9 @@ class SessionGoals:
     what it has taken stays. There are no rows without `goals`.
     """
 
-    gap_seconds: int
     goals: Mapping[str, Goal] = field(default_factory=dict)
 
-    needs = (
-        *VIEW_COLUMNS,
-        "bot",
-        "status",
-        "method",
-        "search_term",
-    )
+    needs = (*VIEW_COLUMNS, "bot", "status", "method", "search_term")
     # Text that others have encoded is only decoded if there are goals.
     encodes = ()
 
@@ -56,14 +48,7 @@ class SessionGoals:
     def identity(self) -> Mapping[str, str]:
         # A goal that is new or changed is a new name, and then the table lacks its history.
         goals = {f"goal {named(name, goal)}": "matched" for name, goal in self.goals.items()}
-        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(CONTENT)} | goals
-
-    @property
-    def window_seconds(self) -> None:
-        return None
-
-    def at(self, newest: Newest) -> SessionGoals:
-        return self
+        return {**super().identity, "entry": ", ".join(CONTENT)} | goals
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Intervals of the pageviews, and matches that are none: the table's columns without `session_id`."""
@@ -83,7 +68,7 @@ class SessionGoals:
         partials = partials.combine_chunks()
         is_view = pc.greater(partials["pageviews"], 0)
         views = partials.filter(is_view).combine_chunks()
-        sessions, sweep = joined(views, self.gap_seconds)
+        sessions, sweep = joined(views, self.gap_seconds, CONTENT)
         inside = views.select(["goals"]).take(pa.array(sweep.order))
         loose = partials.filter(pc.invert(is_view))
         owner = self._owner(sessions, loose)
@@ -97,9 +82,6 @@ class SessionGoals:
         )
         sessions = sessions.set_column(sessions.column_names.index("goals"), "goals", goals)
         return pa.concat_tables([sessions, _together(loose.filter(pa.array(owner < 0)))])
-
-    def touched(self, partials: pa.Table) -> Where:
-        return near(partials, self.gap_seconds)
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The changed rows, and the ids of those that sessions took."""

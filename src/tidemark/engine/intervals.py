@@ -7,19 +7,47 @@ than the limit, equal those of one pass over all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.store import Condition
+from tidemark.contract.aggregation import Newest
+from tidemark.contract.store import Where
 from tidemark.contract.table import Change
 from tidemark.engine.groups import Numbers, encoded
+
+
+@dataclass(frozen=True)
+class OfSessions:
+    """What the aggregations of sessions share. Sessions of one visitor merge if they are closer than `gap_seconds`."""
+
+    gap_seconds: int
+
+    window_seconds = None
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"gap": f"{self.gap_seconds} s"}
+
+    def at(self, newest: Newest) -> Self:
+        return self
+
+    def touched(self, partials: pa.Table) -> Where:
+        """Conditions of the sessions with which the intervals may merge; none without intervals."""
+        if not partials.num_rows:
+            return []
+        gap = timedelta(seconds=self.gap_seconds)
+        first = pc.min(partials["start_time"]).as_py() - gap
+        last = pc.max(partials["end_time"]).as_py() + gap
+        visitors = pc.unique(partials["visitor_id"]).to_pylist()
+        return [[("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)]]
 
 
 @dataclass(frozen=True)
@@ -106,17 +134,6 @@ def _visitors(rows: pa.Table) -> Numbers:
         site.indices.to_numpy().astype(np.int64) * len(visitor.dictionary) + visitor.indices.to_numpy()
     )
     return visitors
-
-
-def near(intervals: pa.Table, gap_seconds: int) -> list[list[Condition]]:
-    """Conditions of the sessions with which the intervals may merge; none without intervals."""
-    if not intervals.num_rows:
-        return []
-    gap = timedelta(seconds=gap_seconds)
-    first = pc.min(intervals["start_time"]).as_py() - gap
-    last = pc.max(intervals["end_time"]).as_py() + gap
-    visitors = pc.unique(intervals["visitor_id"]).to_pylist()
-    return [[("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)]]
 
 
 def session_ids(

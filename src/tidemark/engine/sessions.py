@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.channels import DIRECT, INTERNAL
-from tidemark.contract.store import Condition, Where
+from tidemark.contract.store import Where
 from tidemark.contract.table import Change
 from tidemark.engine.groups import Numbers, decoded, encoded
-from tidemark.engine.intervals import Sweep, changed, micros, near, session_ids, swept
+from tidemark.engine.intervals import OfSessions, Sweep, changed, micros, session_ids, swept
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
@@ -35,7 +35,7 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True)
-class Sessions:
+class Sessions(OfSessions):
     """Sessions of the pageviews in rows of silver.requests.
 
     A session is closed once its site's newest event is more than the gap past its end. Of pageviews at the same time,
@@ -43,7 +43,6 @@ class Sessions:
     referred by the site itself is direct.
     """
 
-    gap_seconds: int
     newest: Newest = field(default_factory=dict)
 
     needs = (*VIEW_COLUMNS, *OF_VISITOR)
@@ -51,11 +50,7 @@ class Sessions:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(CONTENT)}
-
-    @property
-    def window_seconds(self) -> None:
-        return None
+        return {**super().identity, "entry": ", ".join(CONTENT)}
 
     def at(self, newest: Newest) -> Sessions:
         return replace(self, newest=newest)
@@ -68,24 +63,22 @@ class Sessions:
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        return joined(partials.combine_chunks(), self.gap_seconds)[0]
+        return joined(partials.combine_chunks(), self.gap_seconds, CONTENT)[0]
 
     def touched(self, partials: pa.Table) -> Where:
         """Conditions of sessions with which the intervals may merge, and of open ones that may have to close."""
-        gap = timedelta(seconds=self.gap_seconds)
-        groups: list[list[Condition]] = []
-        if self.newest:  # one condition for all sites, which costs one look-up per row
-            latest = max(self.newest.values()) - gap
-            groups.append(
-                [("closed", "=", False), ("site", "in", list(self.newest)), ("end_time", "<", latest)]
-            )
-        return [*groups, *near(partials, self.gap_seconds)]
+        near = super().touched(partials)
+        if not self.newest:
+            return near
+        # One condition for all sites, which costs one look-up per row.
+        latest = max(self.newest.values()) - timedelta(seconds=self.gap_seconds)
+        return [[("closed", "=", False), ("site", "in", list(self.newest)), ("end_time", "<", latest)], *near]
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The changed sessions, and the ids that disappeared in merges."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
-        merged, sweep = joined(both.combine_chunks(), self.gap_seconds)
+        merged, sweep = joined(both.combine_chunks(), self.gap_seconds, CONTENT)
         ids = session_ids(merged, sweep.first, existing["session_id"])
         rows = self._finished(merged, ids, existing.schema)
         return changed(existing, rows, rows.column_names)
@@ -132,9 +125,9 @@ def _lower(tag: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.utf8_lower(tag), "")
 
 
-def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, Sweep]:
-    """One row per session, and the sweep that found them."""
-    sweep = swept(intervals, gap_seconds, CONTENT)
+def joined(intervals: pa.Table, gap_seconds: int, content: Sequence[str] = ()) -> tuple[pa.Table, Sweep]:
+    """One row per session, and the sweep that found them, see `swept`."""
+    sweep = swept(intervals, gap_seconds, content)
     if not intervals.num_rows:
         return intervals, sweep
     end = micros(intervals["end_time"])[sweep.order]

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import Newest, stamped
-from tidemark.contract.store import Where
+from tidemark.contract.aggregation import stamped
 from tidemark.contract.table import Change
 from tidemark.engine.arrays import plain
 from tidemark.engine.groups import decoded, encoded, whole
-from tidemark.engine.intervals import Sweep, changed, micros, near, nulls_first, ordered, session_ids, swept
+from tidemark.engine.intervals import OfSessions, Sweep, changed, micros, nulls_first, ordered, session_ids
+from tidemark.engine.sessions import joined
 from tidemark.figures.silver import MOST_STEPS
 
 _INTERVAL = ("site", "visitor_id", "start_time", "end_time", "pageviews", "steps")
@@ -22,27 +22,18 @@ _STEP = pa.struct([("time", pa.timestamp("us", tz="UTC")), ("path", pa.string())
 
 
 @dataclass(frozen=True)
-class SessionSteps:
+class SessionSteps(OfSessions):
     """The first MOST_STEPS pageviews of each session as (time, path), by time, then path.
 
     The first steps of merged sessions are the first ones of their steps.
     """
-
-    gap_seconds: int
 
     needs = ("site", "visitor_id", "event_time", "path", "pageview")
     encodes = ("site", "visitor_id", "path")
 
     @property
     def identity(self) -> Mapping[str, str]:
-        return {"gap": f"{self.gap_seconds} s", "steps": f"at most {MOST_STEPS}"}
-
-    @property
-    def window_seconds(self) -> None:
-        return None
-
-    def at(self, newest: Newest) -> SessionSteps:
-        return self
+        return {**super().identity, "steps": f"at most {MOST_STEPS}"}
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """The sessions of these pageviews alone: the table's columns without `session_id`."""
@@ -65,19 +56,10 @@ class SessionSteps:
 
     def _merged(self, intervals: pa.Table) -> tuple[pa.Table, Sweep]:
         intervals = intervals.combine_chunks()
-        sweep = swept(intervals, self.gap_seconds)
+        sessions, sweep = joined(intervals.drop_columns(["steps"]), self.gap_seconds)
         if not intervals.num_rows:
             return intervals, sweep
-        ends = np.maximum.reduceat(micros(intervals["end_time"])[sweep.order], sweep.heads)
-        views = intervals["pageviews"].to_numpy()[sweep.order]
-        columns = {name: intervals[name].take(sweep.first) for name in ("site", "visitor_id", "start_time")}
-        columns["end_time"] = pa.array(ends).cast(_STEP[0].type)
-        columns["pageviews"] = pa.array(np.add.reduceat(views, sweep.heads))
-        columns["steps"] = _first_steps(whole(intervals["steps"]), sweep)
-        return pa.table(columns), sweep
-
-    def touched(self, partials: pa.Table) -> Where:
-        return near(partials, self.gap_seconds)
+        return sessions.append_column("steps", _first_steps(whole(intervals["steps"]), sweep)), sweep
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The changed sessions, and the ids that disappeared in merges. A session changes if it gains pageviews."""
