@@ -5,7 +5,7 @@ Both forms have SQL's three-valued logic, so they agree on NULL too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -136,6 +136,15 @@ def window_is_aligned(seconds: int) -> Expression:
     """Whether `window_start` and `window_end` are those of a window of so many seconds, aligned to the epoch."""
     start, end, width = column("window_start").micros(), column("window_end").micros(), seconds * 1_000_000
     return (start % width == 0) & (end - start == width)
+
+
+def evaluated(expressions: Mapping[str, pc.Expression], rows: pa.Table) -> pa.Table:
+    """The value of each expression over the rows, in a column of its name."""
+    from pyarrow import acero  # it imports pandas
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
+    project = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
+    return acero.Declaration("project", project, [source]).to_table(use_threads=False)
 
 
 def _expression(value: Expression | Literal) -> Expression:

@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from tidemark.contract.aggregation import Newest, in_range, stamped
-from tidemark.contract.expression import Expression
+from tidemark.contract.expression import Expression, evaluated
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
 from tidemark.engine import histograms, sketches
@@ -289,7 +288,4 @@ def _holds(condition: Expression, rows: pa.Table) -> Flags:
 
 
 def _held(condition: Expression, rows: pa.Table) -> Flags:
-    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
-    project = acero.ProjectNodeOptions([condition.arrow], ["held"])
-    held = acero.Declaration("project", project, [source]).to_table(use_threads=False)
-    return flags_of(whole(held["held"]))
+    return flags_of(whole(evaluated({"held": condition.arrow}, rows)["held"]))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-Numbers = np.ndarray[Any, Any]
+from tidemark.engine.groups import Numbers
 
 
 def of_rows(groups: Numbers, numbers: pa.Array, number: int) -> pa.MapArray:

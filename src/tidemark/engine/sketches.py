@@ -8,13 +8,12 @@ The bytes are Apache DataSketches' compact form, which `datasketches` and Spark'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.groups import encoded
+from tidemark.engine.groups import Numbers, encoded
 from tidemark.figures.hashes import Hashes, hash_of
 from tidemark.figures.sketches import WHOLE, read
 
@@ -22,8 +21,6 @@ LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
 # With at most this many possible codes per code, setting flags is faster than sorting.
 _FLAGS_PER_CODE = 32
-
-Numbers = np.ndarray[Any, Any]
 
 # First word of the compact form: words of preamble, version 3, family 3, flags (read-only, compact, ordered; for the
 # first: empty), hash of the seed.

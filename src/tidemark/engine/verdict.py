@@ -6,18 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import acero
 from pyarrow import compute as pc
 
+from tidemark.contract.expression import evaluated
 from tidemark.engine.arrays import Arrays
 
 
 def verdict(conditions: Mapping[str, pc.Expression], lines: Arrays) -> dict[str, pa.Array]:
     """`accepted`: whether all conditions hold for a line. `reasons`: the names of those that do not, in their
     order. A condition that is NULL does not hold."""
-    project = acero.ProjectNodeOptions(list(conditions.values()), list(conditions))
-    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.table(dict(lines))))
-    held = acero.Declaration("project", project, [source]).to_table(use_threads=False)
+    held = evaluated(conditions, pa.table(dict(lines)))
     broken = ~np.column_stack([pc.fill_null(column, False).to_numpy() for column in held.columns])
     ends = np.concatenate([[0], np.cumsum(broken.sum(axis=1))])
     reasons = pa.array(list(conditions)).take(pa.array(np.nonzero(broken)[1]))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from tidemark.contract.expression import evaluated
 from tidemark.contract.measure import Measure, Scan
 
 if TYPE_CHECKING:  # it imports pandas
@@ -69,18 +70,12 @@ def _values(measures: Sequence[Measure], batches: Batches, any_column: str) -> l
     """Sums and maxima, in one pass over the rows."""
     if not measures:
         return []
-    from pyarrow import acero  # it imports pandas
-
     names = frozenset[str]().union(*(each.columns for each in measures))
-    project = acero.ProjectNodeOptions(
-        [each.value for each in measures], list(map(str, range(len(measures))))
-    )
+    wanted = {str(number): each.value for number, each in enumerate(measures)}
     parts: list[list[int]] = [[] for _ in measures]
     # Without a column, a table has no rows.
     for rows in batches(sorted(names or {any_column})):
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
-        columns = acero.Declaration("project", project, [source]).to_table(use_threads=False).columns
-        for each, part, column in zip(measures, parts, columns, strict=True):
+        for each, part, column in zip(measures, parts, evaluated(wanted, rows).columns, strict=True):
             value = pc.max(column) if each.highest else pc.sum(column, min_count=0)
             if value.is_valid:
                 part.append(value.as_py())

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Flags, flags_of
-from tidemark.engine.groups import Groups, Numbers, whole
+from tidemark.engine.groups import Groups, whole
+from tidemark.engine.intervals import micros
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.parquet import rows_of_file
@@ -80,7 +81,7 @@ class FileChanges:
         return Change(steps, max((each.version for each in moved), default=since))
 
     def within(self, starts: pa.ChunkedArray, aggregation: Revisable) -> pa.Table:
-        windows = np.unique(_micros(starts))
+        windows = np.unique(micros(starts))
         width = width_of(aggregation)
 
         def inside() -> Iterator[pa.Table]:
@@ -91,7 +92,7 @@ class FileChanges:
                 end = len(windows) if last is None else np.searchsorted(windows, last, side="right")
                 if begin < end:
                     for rows in self._read(path, aggregation):
-                        own = _micros(rows[self.table.time]) // width * width
+                        own = micros(rows[self.table.time]) // width * width
                         yield rows.filter(pa.array(np.isin(own, windows)))
 
         return aggregated(aggregation, inside(), self._empty(aggregation))
@@ -113,7 +114,7 @@ class FileChanges:
                 # Later files have no rows of earlier windows.
                 following = files[number][1]
                 end = _FIRST if following is None else following // width * width
-                done = pa.array(_micros(merged[aggregation.start]) < end)
+                done = pa.array(micros(merged[aggregation.start]) < end)
                 yield merged.filter(done)
                 held = [merged.filter(pc.invert(done))]
 
@@ -131,7 +132,7 @@ class FileChanges:
         both = pa.concat_tables([before, after])
         row = Groups.by([both[name] for name in table.key])
         number, times = before.num_rows, both[table.clock]
-        clock = _micros(pc.fill_null(times, pa.scalar(0, times.type)))
+        clock = micros(pc.fill_null(times, pa.scalar(0, times.type)))
         known = np.full(len(row), _FIRST)
         known[row.of[:number]] = clock[:number]
         copied = (known[row.of[number:]] == clock[number:]) & flags_of(whole(times.is_valid()))[number:]
@@ -197,10 +198,6 @@ def aggregated(aggregation: Revisable, parts: Iterable[pa.Table], empty: pa.Tabl
 def empty_source(table: Table, aggregation: Revisable) -> pa.Table:
     """No rows, with the columns that `aggregation` needs."""
     return pa.schema([table.arrow_schema.field(name) for name in aggregation.needs]).empty_table()
-
-
-def _micros(times: pa.ChunkedArray) -> Numbers:
-    return np.asarray(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
 
 
 def width_of(aggregation: Revisable) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Arrays, Vectorized
-from tidemark.engine.groups import anti_join
+from tidemark.engine.groups import Numbers, anti_join
 from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import swap
@@ -36,8 +36,6 @@ _DAY_US = 86_400_000_000
 _LONGS = (-(1 << 63), (1 << 63) - 1)
 # Days of Kafka time that no line needed for this long are removed from memory.
 _IDLE_SECONDS = 3600.0
-
-Numbers = np.ndarray[Any, Any]
 
 
 class Deliveries:
