@@ -21,8 +21,12 @@ from tidemark.stream.crash import crash_point
 _COUNTS = ("accepted", "rejected", "late")
 _BOUNDS = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
 _LATENESS = tuple(f"lateness_{n}" for n in range(len(_BOUNDS) - 1))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_TIMES: Mapping[str, How] = {
+    "first_event_time": "min",
+    "newest_event_time": "max",
+    "newest_kafka_timestamp": "max",
+    "reached_event_time": "max",
+}
 # A line counts as at most this far ahead of its arrival where a site's clock decides.
 MOST_AHEAD = timedelta(minutes=5)
 
@@ -78,27 +82,17 @@ class SiteCounts:
         return self.merge(pa.table({"site": rows["site"], **counts, **moments}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        times: dict[str, How] = {
-            "first_event_time": "min",
-            "newest_event_time": "max",
-            "newest_kafka_timestamp": "max",
-            "reached_event_time": "max",
-        }
-        return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **times})
+        return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **_TIMES})
 
     def _seconds_behind(self, site: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Distance of a line behind its site's newest line of earlier batches, in seconds, at least 0."""
         sites = site.combine_chunks().dictionary_encode()
         if isinstance(sites, pa.ChunkedArray):
             sites = sites.unify_dictionaries().combine_chunks()
-        known = [self._micros(name) for name in sites.dictionary.to_pylist()]
+        known = pa.array(map(self.newest.get, sites.dictionary.to_pylist()), pa.timestamp("us", "UTC"))
         micros = times.cast(pa.timestamp("us")).cast(pa.int64())
-        lag = pc.subtract(pc.take(pa.array(known, pa.int64()), sites.indices), micros)
+        lag = pc.subtract(pc.take(known.cast(pa.int64()), sites.indices), micros)
         return pc.max_element_wise(pc.fill_null(pc.divide(lag.cast(pa.float64()), 1e6), 0.0), 0.0)
-
-    def _micros(self, site: str) -> int | None:
-        newest = self.newest.get(site)
-        return (newest - _EPOCH) // _MICROSECOND if newest else None
 
 
 def _by_site(rows: pa.Table, how: Mapping[str, How]) -> pa.Table:
@@ -139,7 +133,7 @@ def account_facts(account: Account) -> dict[str, Any]:
         "rows": account.received,
         "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),
         "newest_event_time": account.newest("newest_event_time"),
-        **{name: account.total(name) for name in ("accepted", "rejected", "late")},
+        **{name: account.total(name) for name in _COUNTS},
         "duplicate": account.duplicate,
     }
 
@@ -218,12 +212,7 @@ class Ledger:
         for name in _COUNTS:
             row[name] += before[name]
         row["lateness"] = [a + b for a, b in zip(site["lateness"], before["lateness"], strict=True)]
-        row["first_event_time"] = _pick(min, site["first_event_time"], before["first_event_time"])
-        for name in ("newest_event_time", "newest_kafka_timestamp", "reached_event_time"):
-            row[name] = _pick(max, site[name], before[name])
+        for name, how in _TIMES.items():
+            times = [time for time in (site[name], before[name]) if time is not None]
+            row[name] = (min if how == "min" else max)(times, default=None)
         return row
-
-
-def _pick(choose: Any, a: datetime | None, b: datetime | None) -> datetime | None:
-    present = [value for value in (a, b) if value is not None]
-    return choose(present) if present else None

@@ -10,43 +10,35 @@ from tidemark.errors import KafkaError, PlatformError, TableError, TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
-# Text in the chain of causes -> (class, problem, remedy); the first match counts.
-_KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
+# Texts in the chain of causes -> (class, problem, remedy); the first match counts.
+_KNOWN: tuple[tuple[tuple[str, ...], type[TidemarkError], str, str], ...] = (
     (
-        "No space left on device", PlatformError, "the disk is full",
+        ("No space left on device",), PlatformError, "the disk is full",
         "Free space and start again: nothing is lost, the batch is run again.",
     ),
     (
-        "failOnDataLoss", KafkaError, "Kafka no longer has lines that were not read yet",
+        ("failOnDataLoss", "KAFKA_DATA_LOSS"), KafkaError, "Kafka no longer has lines that were not read yet",
         "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
     ),
     (
-        "KAFKA_DATA_LOSS", KafkaError, "Kafka no longer has lines that were not read yet",
-        "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
-    ),
-    (
-        "UnknownTopicOrPartition", KafkaError, "topic {settings.kafka.topic!r} does not exist any more",
+        ("UnknownTopicOrPartition",), KafkaError, "topic {settings.kafka.topic!r} does not exist any more",
         "Restore it, or see docs/operations.md, 'Another topic'.",
     ),
     (
-        "TimeoutException", KafkaError, "Kafka did not answer in time",
+        ("TimeoutException",), KafkaError, "Kafka did not answer in time",
         "Check that it runs (`tidemark broker status`), then start again: nothing is lost.",
     ),
     (
-        "overflows when converting to Spark's microsecond-precision", KafkaError,
+        ("overflows when converting to Spark's microsecond-precision",), KafkaError,
         "a record's timestamp is beyond what Spark can read",
         "Have the producer write milliseconds; the full trace names the record.",
     ),
     (
-        "SaslAuthenticationException", KafkaError, "Kafka refused the credentials",
+        ("SaslAuthenticationException",), KafkaError, "Kafka refused the credentials",
         "Correct TIDEMARK_KAFKA_USERNAME and TIDEMARK_KAFKA_PASSWORD.",
     ),
     (
-        "MALFORMED_LOG_FILE", TableError, "the checkpoint is damaged",
-        "Restore a savepoint, or see docs/operations.md, 'A damaged checkpoint'.",
-    ),
-    (
-        "Incomplete log file", TableError, "the checkpoint is damaged",
+        ("MALFORMED_LOG_FILE", "Incomplete log file"), TableError, "the checkpoint is damaged",
         "Restore a savepoint, or see docs/operations.md, 'A damaged checkpoint'.",
     ),
 )  # fmt: skip
@@ -60,8 +52,8 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
         return failure
     text = "".join(traceback.format_exception(failure))
     trace = _kept(text, settings.logs / f"{flow}-failure.log")
-    for mark, kind, problem, remedy in _KNOWN:
-        if mark in text:
+    for marks, kind, problem, remedy in _KNOWN:
+        if any(mark in text for mark in marks):
             return kind(f"flow {flow} stopped: {problem.format(settings=settings)}", remedy)
     unreadable = _UNREADABLE.search(text)
     if unreadable:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tidemark.errors import TableError, unwritable
 from tidemark.home import Home
@@ -18,10 +20,18 @@ _FILE = "states.json"
 GAP = "gap"
 # The entry that says with which flow the rows of a table are committed.
 COMMITTED = "committed"
-# The entries of the file that are not of `identity`.
-_SETTINGS, _PRIVACY, _SWAP, _HISTORY = "settings", "privacy", "swap", "history"
-_KEPT_SINCE, _ELSEWHERE = "kept since", "elsewhere"
 _WHOLE, _MISSING = "whole", "missing"
+_sorted_json = partial(json.dumps, sort_keys=True)
+# The entries of the file that are not of `identity`, by field of the state: their name, how the value is written as a
+# text, and how that is read.
+_ENTRIES: Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    "settings": ("settings", _sorted_json, json.loads),
+    "privacy": ("privacy", _sorted_json, json.loads),
+    "swap": ("swap", str, int),
+    "has_history": ("history", lambda whole: _WHOLE if whole else _MISSING, lambda text: text == _WHOLE),
+    "kept_since": ("kept since", datetime.isoformat, datetime.fromisoformat),
+    "elsewhere": ("elsewhere", str, str),
+}
 
 
 @dataclass(frozen=True)
@@ -48,31 +58,20 @@ class TableState:
     def of(cls, entries: Mapping[str, str]) -> TableState:
         """A state from its entries in the file."""
         identity = dict(entries)
-        settings, privacy = identity.pop(_SETTINGS, None), identity.pop(_PRIVACY, None)
-        swap = identity.pop(_SWAP, None)
-        history, kept_since = identity.pop(_HISTORY, None), identity.pop(_KEPT_SINCE, None)
-        return cls(
-            elsewhere=identity.pop(_ELSEWHERE, None),
-            identity=identity,
-            settings=None if settings is None else json.loads(settings),
-            privacy=None if privacy is None else json.loads(privacy),
-            swap=None if swap is None else int(swap),
-            has_history=None if history is None else history == _WHOLE,
-            kept_since=None if kept_since is None else datetime.fromisoformat(kept_since),
-        )
+        others = {
+            own: read(identity.pop(name)) for own, (name, _, read) in _ENTRIES.items() if name in identity
+        }
+        return cls(identity, **others)
 
     @property
     def entries(self) -> dict[str, str]:
         """The state's entries in the file."""
-        recorded = {
-            _SETTINGS: None if self.settings is None else json.dumps(self.settings, sort_keys=True),
-            _PRIVACY: None if self.privacy is None else json.dumps(self.privacy, sort_keys=True),
-            _SWAP: None if self.swap is None else str(self.swap),
-            _HISTORY: None if self.has_history is None else _WHOLE if self.has_history else _MISSING,
-            _KEPT_SINCE: self.kept_since.isoformat() if self.kept_since else None,
-            _ELSEWHERE: self.elsewhere,
+        others = {
+            name: write(value)
+            for own, (name, write, _) in _ENTRIES.items()
+            if (value := getattr(self, own)) is not None
         }
-        return {**self.identity, **{name: text for name, text in recorded.items() if text is not None}}
+        return {**self.identity, **others}
 
     @property
     def applied(self) -> Mapping[str, str] | None:
@@ -85,10 +84,8 @@ class TableState:
         """The state with what a newer one records. A `whole` one says all of how rows are made; it lacks, for example,
         a goal that was removed, which rows since then lack, too."""
         identity = newer.identity if whole else {**self.identity, **newer.identity}
-        others = {each.name: getattr(newer, each.name) for each in fields(self) if each.name != "identity"}
-        return replace(
-            self, identity=identity, **{name: value for name, value in others.items() if value is not None}
-        )
+        others = {own: value for own in _ENTRIES if (value := getattr(newer, own)) is not None}
+        return replace(self, identity=identity, **others)
 
 
 def recorded(lakehouse: Lakehouse, name: str) -> TableState:
