@@ -34,11 +34,6 @@ class BrokenError(InputError):
 class TruncatedError(BrokenError):
     """A compressed file ends in the middle; the bytes before were returned."""
 
-    def __init__(
-        self, problem: str, remedy: str = "Import the complete file; the import continues from there."
-    ) -> None:
-        super().__init__(problem, remedy)
-
 
 class DamagedError(BrokenError):
     """A member of a compressed file fails its checksum; a verifying reader has returned none of its bytes."""
@@ -276,4 +271,7 @@ class _Whole:
 
 
 def _truncated(file: RawFile, compression: Compression) -> TruncatedError:
-    return TruncatedError(f"{file.name} is truncated: its {compression.name} data ends in the middle")
+    return TruncatedError(
+        f"{file.name} is truncated: its {compression.name} data ends in the middle",
+        "Import the complete file; the import continues from there.",
+    )

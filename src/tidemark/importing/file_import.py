@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.identity import Entry, entry_of, resume
+from tidemark.importing.identity import Entry, digest, resume
 from tidemark.importing.lines import Block
 from tidemark.importing.raw import READ_BYTES
 from tidemark.importing.reader import Reader
@@ -180,8 +180,24 @@ class FileImport:
     @property
     def entry(self) -> Entry:
         """The entry of all records so far."""
-        own = {"id": self.entry_id, "site": self._how.site, "path": self.path}
-        return entry_of(self.splitter, self.comments, **own, stream=self._stream)
+        splitter, comments = self.splitter, self.comments
+        return Entry(
+            id=self.entry_id,
+            site=self._how.site,
+            path=self.path,
+            offset=splitter.offset,
+            lines=splitter.lines,
+            prefix_length=0 if self._stream else len(splitter.prefix),
+            prefix_sha256=digest(splitter.prefix),
+            tail_sha256=digest(splitter.tail),
+            chunk=splitter.chunk,
+            unended=splitter.unended,
+            fields=comments.fields,
+            comments=comments.count,
+            start=splitter.start,
+            encoding=splitter.text.encoding,
+            line_end=splitter.text.line_end,
+        )
 
     @property
     def _lines(self) -> int:

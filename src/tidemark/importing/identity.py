@@ -136,28 +136,5 @@ def has_grown_last_line(path: str, entry: Entry) -> bool:
         return bool(rest.strip(b"\0")) and not rest.startswith(splitter.ends)
 
 
-def entry_of(
-    splitter: LineSplitter, comments: Comments, *, id: str, site: str, path: str, stream: bool = False
-) -> Entry:
-    """The entry for all records that `splitter` has returned, and `comments` has passed on."""
-    return Entry(
-        id=id,
-        site=site,
-        path=path,
-        offset=splitter.offset,
-        lines=splitter.lines,
-        prefix_length=0 if stream else len(splitter.prefix),
-        prefix_sha256=digest(splitter.prefix),
-        tail_sha256=digest(splitter.tail),
-        chunk=splitter.chunk,
-        unended=splitter.unended,
-        fields=comments.fields,
-        comments=comments.count,
-        start=splitter.start,
-        encoding=splitter.text.encoding,
-        line_end=splitter.text.line_end,
-    )
-
-
 def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

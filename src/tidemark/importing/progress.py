@@ -18,10 +18,6 @@ _PATIENCE_SECONDS = 60.0
 _MOST_KBYTES_AHEAD = 2048
 
 
-def progress_topic(topic: str) -> str:
-    return f"{topic}-imports"
-
-
 class Progress:
     """The committed entries of one topic's imports, by entry id."""
 
@@ -36,7 +32,7 @@ class Progress:
         """Creates a missing progress topic and reads it into `entries`; by default that of files. Without `read`, the
         first call of `refresh` reads it. Raises KafkaError."""
         self._settings = settings
-        self.topic = topic or progress_topic(settings.topic)
+        self.topic = topic or f"{settings.topic}-imports"
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
         self.entries: MutableMapping[str, Entry] = {} if entries is None else entries
         self._consumer = kafka.consumer(
