@@ -93,7 +93,7 @@ def test_a_million_ids_are_remembered_and_found_quickly() -> None:
     high, low = halves[::1000, 0].repeat(2), halves[::1000, 1].repeat(2)
     low[1::2] += 1  # another id with the same upper half
     for run in day.runs:
-        result |= run.has(high, low, moments[:2000], 7 * DAY)
+        result |= run.near(Ids(high, low, moments[:2000]), 7 * DAY)
     assert result.tolist() == [True, False] * 1000
     assert len(day.runs) <= 20
     assert sum(run.high.nbytes + run.low.nbytes + run.time.nbytes for run in day.runs) == 24_000_000

@@ -178,9 +178,9 @@ def stream_offset(checkpoint: Path, batch: int | None = None, table: str | None 
     return next((each for each in recorded if table is None or each.get("reservoirId") == table), {})
 
 
-def last_batch(checkpoint: Path) -> int:
-    """Number of the last committed batch of a checkpoint, -1 if none."""
-    return max((int(p.name) for p in (checkpoint / "commits").glob("*") if p.name.isdigit()), default=-1)
+def last_batch(checkpoint: Path, log: str = "commits") -> int:
+    """Number of the last committed batch of a checkpoint, or with `offsets` of the last planned one; -1 if none."""
+    return max((int(p.name) for p in (checkpoint / log).glob("*") if p.name.isdigit()), default=-1)
 
 
 def writer(flow: str, checkpoint: Path) -> str:

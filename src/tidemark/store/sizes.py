@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from tidemark.contract.table import Table
+from tidemark.errors import TidemarkError
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 
 
@@ -19,16 +21,11 @@ def sizes(lakehouse: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[st
     the tables. Tables that cannot be read now are left out."""
     if lakehouse.can.files is None:
         return dict
-    lock = threading.Lock()
-    handles: dict[str, DeltaTable] = {}
+    store, lock = DeltaRsStore(lakehouse), threading.Lock()
     known: dict[str, tuple[int, tuple[int, int]]] = {}
 
     def measure(table: Table) -> tuple[int, int]:
-        handle = handles.get(table.name)
-        if handle is None:
-            handle = handles[table.name] = lakehouse.delta(table)
-        else:
-            handle.update_incremental()
+        handle = store.newest(table)
         version = handle.version()
         if table.name not in known or known[table.name][0] != version:
             files = pa.table(handle.get_add_actions(flatten=True))
@@ -39,10 +36,8 @@ def sizes(lakehouse: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[st
         sizes_now = {}
         with lock:
             for table in tables:
-                try:
+                with suppress(TidemarkError, DeltaError, OSError):
                     sizes_now[table.name] = measure(table)
-                except (DeltaError, OSError):
-                    handles.pop(table.name, None)
         return sizes_now
 
     return all_sizes

@@ -95,7 +95,7 @@ class FileChanges:
                         own = micros(rows[self.table.time]) // width * width
                         yield rows.filter(pa.array(np.isin(own, windows)))
 
-        return aggregated(aggregation, inside(), self._empty(aggregation))
+        return aggregated(aggregation, inside(), empty_source(self.table, aggregation))
 
     def parts(self, aggregation: Revisable) -> Iterator[pa.Table]:
         # delta-rs may consume the parts, and cannot be called meanwhile.
@@ -106,7 +106,9 @@ class FileChanges:
         width = width_of(aggregation)
         held: list[pa.Table] = []
         for number, (path, _, _) in enumerate(files, start=1):
-            held.append(aggregated(aggregation, self._read(path, aggregation), self._empty(aggregation)))
+            held.append(
+                aggregated(aggregation, self._read(path, aggregation), empty_source(self.table, aggregation))
+            )
             if number == len(files):
                 yield aggregation.merge(pa.concat_tables(held))
             elif sum(part.num_rows for part in held[1:]) >= max(_ROWS, held[0].num_rows):
@@ -153,10 +155,10 @@ class FileChanges:
                     yield part.filter(pa.array(kept[first : first + part.num_rows]))
                     first += part.num_rows
 
-        return aggregated(aggregation, flagged(), self._empty(aggregation))
+        return aggregated(aggregation, flagged(), empty_source(self.table, aggregation))
 
     def _read(self, path: str, aggregation: Revisable) -> Iterator[pa.Table]:
-        return self._rows(path, self._empty(aggregation).schema)
+        return self._rows(path, empty_source(self.table, aggregation).schema)
 
     def _rows(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
         directory = self.lakehouse.directory(self.table)
@@ -180,9 +182,6 @@ class FileChanges:
     def _bytes(self) -> int:
         added = pa.table(self.lakehouse.delta(self.table).get_add_actions(flatten=True))
         return pc.sum(added["size_bytes"]).as_py() or 0
-
-    def _empty(self, aggregation: Revisable) -> pa.Table:
-        return empty_source(self.table, aggregation)
 
 
 def aggregated(aggregation: Revisable, parts: Iterable[pa.Table], empty: pa.Table) -> pa.Table:

@@ -35,7 +35,7 @@ def require_sound(
     Valid states: no checkpoint and no table that the flow has written; or a checkpoint whose newest batches can be read
     and whose numbers match those in the tables. A planned batch that is not done is valid: it runs again.
     """
-    planned, done = _newest(checkpoint / "offsets"), deltalog.last_batch(checkpoint)
+    planned, done = deltalog.last_batch(checkpoint, "offsets"), deltalog.last_batch(checkpoint)
     writer = _writer(flow, checkpoint)
     if not writer:
         if planned >= 0 or done >= 0:
@@ -74,10 +74,6 @@ def clear_unfinished(checkpoint: Path) -> None:
     for log in ("offsets", "commits"):
         for unfinished in (checkpoint / log).glob(".*.tmp"):
             unfinished.unlink(missing_ok=True)
-
-
-def _newest(directory: Path) -> int:
-    return max((int(path.name) for path in directory.glob("*") if path.name.isdigit()), default=-1)
 
 
 def _writer(flow: str, checkpoint: Path) -> str:

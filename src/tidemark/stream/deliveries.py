@@ -10,7 +10,7 @@ when the first line with an id needs that day, and keeps 24 bytes of each in mem
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
@@ -188,14 +188,39 @@ class Ids:
     def take(self, at: Numbers) -> Ids:
         return Ids(self.high[at], self.low[at], self.time[at])
 
+    @classmethod
+    def ordered(cls, parts: Sequence[Ids]) -> Ids:
+        """The ids of all parts, in order of `high`."""
+        high, low, moment = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("high", "low", "time")
+        )
+        return cls(high, low, moment).take(np.argsort(high, kind="stable"))
+
+    def near(self, others: Ids, reach: int) -> Numbers:
+        """For each of the others, whether it is among these ids, which are in order of `high`, less than `reach`
+        away."""
+        present = np.zeros(len(others.high), dtype=bool)
+        at = np.searchsorted(self.high, others.high)
+        looking = np.arange(len(others.high))
+        while True:
+            looking = looking[at[looking] < len(self.high)]
+            looking = looking[self.high[at[looking]] == others.high[looking]]
+            if not len(looking):
+                return present
+            place = at[looking]
+            close = np.abs(self.time[place] - others.time[looking]) < reach
+            present[looking] |= close & (self.low[place] == others.low[looking])
+            at[looking] += 1
+
     def known(self, seen: dict[int, _Day], days: int) -> Numbers:
         """Whether each id is among the known ones, within the number of days."""
         known = np.zeros(len(self.time), dtype=bool)
         for day in self.days:
             at = np.flatnonzero(self.day == day)
+            of_day = self.take(at)
             for near in range(day - days, day + days + 1):
                 for run in seen[near].runs:
-                    known[at] |= run.has(self.high[at], self.low[at], self.time[at], days * _DAY_US)
+                    known[at] |= run.near(of_day, days * _DAY_US)
         return known
 
     def repeated(self, days: int) -> Numbers:
@@ -215,48 +240,17 @@ class Ids:
         return again
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Ids in order of `high`."""
-
-    high: Numbers
-    low: Numbers
-    time: Numbers
-
-    def has(self, high: Numbers, low: Numbers, moment: Numbers, reach: int) -> Numbers:
-        present = np.zeros(len(high), dtype=bool)
-        at = np.searchsorted(self.high, high)
-        looking = np.arange(len(high))
-        while True:
-            looking = looking[at[looking] < len(self.high)]
-            looking = looking[self.high[at[looking]] == high[looking]]
-            if not len(looking):
-                return present
-            place = at[looking]
-            near = np.abs(self.time[place] - moment[looking]) < reach
-            present[looking] |= near & (self.low[place] == low[looking])
-            at[looking] += 1
-
-    @classmethod
-    def sorted(cls, parts: Iterable[_Run | Ids]) -> _Run:
-        parts = list(parts)
-        high = np.concatenate([part.high for part in parts])
-        order = np.argsort(high, kind="stable")
-        low, moment = (np.concatenate([getattr(part, name) for part in parts]) for name in ("low", "time"))
-        return cls(high[order], low[order], moment[order])
-
-
 class _Day:
     """The ids of one day, as few sorted runs of decreasing size, so that additions and look-ups are cheap."""
 
     def __init__(self) -> None:
-        self.runs: list[_Run] = []
+        self.runs: list[Ids] = []
         self.used = 0.0
 
     def add(self, ids: Ids) -> None:
-        self.runs.append(_Run.sorted([ids]))
+        self.runs.append(Ids.ordered([ids]))
         while len(self.runs) > 1 and len(self.runs[-2].high) < 2 * len(self.runs[-1].high):
-            self.runs[-2:] = [_Run.sorted(self.runs[-2:])]
+            self.runs[-2:] = [Ids.ordered(self.runs[-2:])]
 
 
 def _on(days: list[int]) -> Column:

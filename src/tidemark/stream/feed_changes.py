@@ -69,7 +69,7 @@ class FeedChanges:
         )
         changes = self._load(reader).select(*aggregation.needs, gone)
         partials = executors.run(work, Spread(changes), {}, "").partials
-        empty = aggregation.partial(self._empty(aggregation))
+        empty = aggregation.partial(empty_source(self.table, aggregation))
         return Step(partials.get("removed", empty), partials.get("added", empty))
 
     def within(self, starts: pa.ChunkedArray, aggregation: Revisable) -> pa.Table:
@@ -84,7 +84,11 @@ class FeedChanges:
     def _aggregated(self, frame: DataFrame, aggregation: Revisable) -> pa.Table:
         work = Work(aggregations={"rows": (aggregation, ALL)})
         partials = executors.run(work, Spread(frame.select(*aggregation.needs)), {}, "").partials
-        return partials["rows"] if "rows" in partials else aggregation.partial(self._empty(aggregation))
+        return (
+            partials["rows"]
+            if "rows" in partials
+            else aggregation.partial(empty_source(self.table, aggregation))
+        )
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         chosen = reader if self.lakehouse.catalog_schema else reader.format("delta")
@@ -94,6 +98,3 @@ class FeedChanges:
     def _enable(self) -> None:
         name = self.lakehouse.sql_name(self.table)
         self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
-
-    def _empty(self, aggregation: Revisable) -> pa.Table:
-        return empty_source(self.table, aggregation)

@@ -112,10 +112,8 @@ def _most_rows(lakehouse: Lakehouse, table: Table, version: int, done: int, upto
 
 def committed_offset(checkpoint: Path) -> dict[str, Any]:
     """The source's end offset after the last committed batch, from Spark's checkpoint; {} before it."""
-    batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
-    if not batches:
-        return {}
-    return offset_of(checkpoint, max(batches))
+    done = deltalog.last_batch(checkpoint)
+    return offset_of(checkpoint, done) if done >= 0 else {}
 
 
 def offset_of(checkpoint: Path, number: int) -> dict[str, Any]:
