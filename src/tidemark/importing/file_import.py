@@ -135,7 +135,7 @@ class FileImport:
         """Moves back before NUL bytes at the end of a plain file, in whose place its writer may yet put lines. Returns
         their number."""
         nuls = self.splitter.forget_last_nuls(READ_BYTES)
-        self.reader.back(nuls)
+        self.reader.raw.back(nuls)
         return nuls
 
     def finish(self) -> None:

@@ -23,7 +23,7 @@ def read_file(path: str, entries: Iterable[Entry], send: Send, how: ReadOptions,
     if work is None:
         how.say(f"{path}: a longer copy was imported before, nothing added (--again adds it)")
         with open_reader(path) as reader:
-            how.advance(reader.raw_size)
+            how.advance(reader.raw.status.st_size)
         return
     report.known += work.committed_lines
     with work.reader:
@@ -99,10 +99,10 @@ def _read_on(work: FileImport, how: ReadOptions, report: Report, *, complete: bo
             if reader.regular:
                 return
             # Bytes in the pipe would be lost with it.
-            if left <= 0 or not reader.ready(0):
+            if left <= 0 or not reader.raw.ready(0):
                 work.release()
                 break
-        elif not reader.ready(BATCH_SECONDS):
+        elif not reader.raw.ready(BATCH_SECONDS):
             work.commit(report)
             continue
         size = work.read(READ_BYTES)

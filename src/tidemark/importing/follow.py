@@ -96,8 +96,8 @@ class _Follower:
 
     def _leave(self) -> None:
         for tail in self._tails.values():
-            if tail.work.reader.removed:
-                tail.work.finish()  # Its rest cannot be imported any more.
+            if not tail.work.reader.raw.status.st_nlink:
+                tail.work.finish()  # It was removed: its rest cannot be imported any more.
             self._report.unfinished += tail.work.splitter.unfinished
         self._report.unfinished += len(self._short)
         self._commit()
@@ -113,7 +113,7 @@ class _Follower:
         work = tail.work
         if work.reader.compressed:
             return self._pump_compressed(key, tail)
-        size, position = work.reader.raw_size, work.splitter.offset + work.splitter.pending
+        size, position = work.reader.raw.status.st_size, work.splitter.offset + work.splitter.pending
         if size < position or not work.reader.begins_with(tail.head, work.splitter.start):
             # Truncated or overwritten in place: its content is now another file.
             overwritten = size >= position and not work.reader.begins_with(b"\0", 0)
@@ -145,7 +145,7 @@ class _Follower:
     def _pump_compressed(self, key: Key, tail: _Tail) -> bool:
         """Reads a compressed file to its end, and again only when it has changed."""
         work = tail.work
-        self._settled[key] = work.reader.state
+        self._settled[key] = state_of(work.reader.raw.status)
         self._truncated.pop(key, None)
         error: InputError | None = None
         try:
@@ -214,13 +214,13 @@ class _Follower:
             if tail is None:
                 return
             # The path may have a new file since the check.
-            if tail.work.reader.key in self._tails:
+            if tail.work.reader.raw.key in self._tails:
                 tail.work.reader.close()
                 return
-            self._tails[tail.work.reader.key] = tail
+            self._tails[tail.work.reader.raw.key] = tail
             self._report.files += 1
             # At once, so that a copy found by the same scan is recognised.
-            self._pump(tail.work.reader.key, tail)
+            self._pump(tail.work.reader.raw.key, tail)
             tail.work.commit(self._report)
 
     def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tidemark.errors import InputError
 from tidemark.importing.compression import PARQUET, BrokenError, Members, compression_of
-from tidemark.importing.raw import READ_BYTES, RawFile, Stopped, state_of
+from tidemark.importing.raw import READ_BYTES, RawFile, Stopped
 from tidemark.importing.text import HEAD_BYTES, Head
 
 
@@ -23,21 +23,20 @@ class _Content(Protocol):
 
 
 class Reader:
-    """Bytes of one file or stream. A regular file that begins like a compressed one is decompressed, see Members.
+    """The content of one file or stream, `raw`: decompressed if a regular file begins like a compressed one.
 
     Raises InputError for what is named like a compressed file and is none, and for a zip archive of several files.
     """
 
     def __init__(self, fd: int, name: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> None:
         self.name = name
-        self._raw = RawFile(fd, name, stopped)
-        self.regular = self._raw.regular
-        self.key = self._raw.key
-        self._compression = compression_of(self._raw)
+        self.raw = RawFile(fd, name, stopped)
+        self.regular = self.raw.regular
+        self._compression = compression_of(self.raw)
         if self._compression and self.regular:
-            self._compression.check(self._raw)
+            self._compression.check(self.raw)
         self._verify = verify
-        self._content: _Content = self._members(verify=verify) or self._raw
+        self._content: _Content = self._members(verify=verify) or self.raw
 
     @property
     def compressed(self) -> bool:
@@ -48,35 +47,17 @@ class Reader:
         """Bytes of the file itself, compressed or not, that have been read."""
         return self._content.position
 
-    @property
-    def raw_size(self) -> int:
-        return self._raw.status.st_size
-
-    @property
-    def state(self) -> tuple[int, int]:
-        """A value that changes when the file is written to."""
-        return state_of(self._raw.status)
-
-    @property
-    def removed(self) -> bool:
-        """Whether the file has no path any more."""
-        return self._raw.status.st_nlink == 0
-
     def read(self, size: int = READ_BYTES) -> bytes:
         """Up to `size` bytes; empty at the end or when stopped. Raises BrokenError for a broken compressed file."""
         return self._content.read(size)
-
-    def ready(self, timeout: float) -> bool:
-        """Whether `read` returns at once; waits up to `timeout` seconds. A regular file always is."""
-        return self._raw.ready(timeout)
 
     def head(self) -> Head:
         """The beginning of the content, which `read` returns as well. Of a broken file, the readable part; of a
         stream, its first line, for which it waits. Raises InputError for a content that is no text."""
         if self.regular:
-            head = _head_of(self._members(verify=False) or self._raw.again())
+            head = _head_of(self._members(verify=False) or self.raw.again())
         else:
-            data = self._raw.peek(HEAD_BYTES, lambda data: b"\n" in data)
+            data = self.raw.peek(HEAD_BYTES, lambda data: b"\n" in data)
             head = Head(len(data) - len(data.lstrip(b"\0")), data.lstrip(b"\0"))
         if head.binary:
             raise InputError(
@@ -88,13 +69,9 @@ class Reader:
         """Moves to `offset` from the start. Returns the `tail` bytes before it, or None if the content is shorter."""
         return self._content.skip(offset, tail)
 
-    def back(self, size: int) -> None:
-        """Moves back in a plain file."""
-        self._raw.back(size)
-
     def begins_with(self, head: bytes, at: int) -> bool:
         """Whether a plain file still has these bytes at a position; false once it was overwritten."""
-        return self._raw.at(at, len(head)) == head
+        return self.raw.at(at, len(head)) == head
 
     def spooled(self) -> Reader:
         """This compressed stream as an unnamed temporary file, because checksums follow the data.
@@ -103,12 +80,10 @@ class Reader:
         """
         try:
             with tempfile.TemporaryFile() as file:
-                while self._raw.wait() and (data := self._raw.read(READ_BYTES)):
+                while self.raw.wait() and (data := self.raw.read(READ_BYTES)):
                     file.write(data)
                 file.seek(0)
-                return Reader(
-                    os.dup(file.fileno()), self.name, verify=self._verify, stopped=self._raw.stopped
-                )
+                return Reader(os.dup(file.fileno()), self.name, verify=self._verify, stopped=self.raw.stopped)
         except OSError as error:
             raise InputError(
                 f"{self.name} is compressed and cannot be spooled to {tempfile.gettempdir()}: {error.strerror}",
@@ -116,7 +91,7 @@ class Reader:
             ) from error
 
     def close(self) -> None:
-        self._raw.close()
+        self.raw.close()
 
     def __enter__(self) -> Reader:
         return self
@@ -128,9 +103,9 @@ class Reader:
         if self._compression is PARQUET and self.regular:
             from tidemark.importing.parquet import ParquetLines  # imports Arrow
 
-            return ParquetLines(self._raw)
+            return ParquetLines(self.raw)
         if self._compression and self.regular:
-            return Members(self._raw, self._compression, verify=verify)
+            return Members(self.raw, self._compression, verify=verify)
         return None
 
 
