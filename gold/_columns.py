@@ -15,8 +15,8 @@ MINUTE, FIVE_MINUTES, HOUR, DAY = 60, 300, 3600, 86_400  # lengths of windows
 _WINDOWS = {MINUTE: "minute", FIVE_MINUTES: "window, aligned to the epoch", HOUR: "hour", DAY: "day"}
 
 VISITORS = "Distinct visitors that are not bots."
-UPDATED_AT = Column("updated_at", "timestamp", "When the row last changed.")
-VISITORS_SKETCH = Column(
+_UPDATED_AT = Column("updated_at", "timestamp", "When the row last changed.")
+_VISITORS_SKETCH = Column(
     "visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."
 )
 
@@ -39,53 +39,40 @@ PEOPLE_AND_BOTS = Expectation(
 )
 
 
-def counted(
-    name: str,
-    about: str,
-    counts: WindowedCounts,
-    meanings: Mapping[str, str],
-    reads: str = "silver.requests",
-    **more: Any,
-) -> Table:
+def counted(name: str, about: str, counts: WindowedCounts, meanings: Mapping[str, str], **more: Any) -> Table:
     """A table of counts per window. `meanings`: its own columns, those of the key first, with their meanings; the rest
-    of the contract follows from the counts. `more`: further attributes of the table."""
-    start = windowed(counts.seconds)
+    of the contract follows from the counts. `more`: further attributes of the table, such as the `aggregation` where
+    the counts depend on settings."""
+    start: tuple[Column, ...] = (
+        Column("window_start", "timestamp", f"Start of the {_WINDOWS[counts.seconds]}."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+    )
     if counts.start == "day":
-        start = (start[0], Column("day", "timestamp", "Start of the day, UTC."))
+        start = (Column("day", "timestamp", "Start of the day, UTC."),)
     own = (Column(each, _type(each, counts), meaning) for each, meaning in meanings.items())
-    sketch = (VISITORS_SKETCH,) if counts.visitors != "none" else ()
+    sketch = (_VISITORS_SKETCH,) if counts.visitors != "none" else ()
+    facts = {"reads": "silver.requests", "aggregation": lambda meaning: counts, **more}
     return Table(
         name=name,
         about=about,
         kind="upsert",
         key=counts.key,
         time=counts.start,
-        reads=reads,
-        aggregation=lambda meaning: counts,
-        columns=(*start, *own, UPDATED_AT, *sketch),
-        **more,
+        columns=(Column("site", "string", "Site."), *start, *own, _UPDATED_AT, *sketch),
+        **facts,
     )
 
 
 def _type(name: str, counts: WindowedCounts) -> str:
-    """The type of a column of counts; one of the key has that of its source's."""
+    """The type of a column of counts; a number or flag of the key has that of its source's."""
     if name in counts.sums or name == "visitors":
         return "long"
     if name in counts.bounds:
         return "timestamp"
     if name in counts.histograms:
         return "counts"
-    key = next(each for each in counts.by if name == (each if isinstance(each, str) else each.name))
-    return "string" if isinstance(key, Text) else _OF_REQUESTS[name]
-
-
-def windowed(seconds: int) -> tuple[Column, ...]:
-    """The columns of a site and a window of so many seconds."""
-    return (
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", f"Start of the {_WINDOWS[seconds]}."),
-        Column("window_end", "timestamp", "Its exclusive end."),
-    )
+    same = [each if isinstance(each, str) else each.name for each in counts.by if not isinstance(each, Text)]
+    return _OF_REQUESTS[name] if name in same else "string"
 
 
 def aligned(seconds: int) -> Expectation:
