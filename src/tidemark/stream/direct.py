@@ -9,6 +9,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -21,6 +22,15 @@ from tidemark.settings.sections import KafkaSettings
 Ranges = Mapping[int, tuple[int, int]]
 
 _MOST_BYTES = 32 << 20
+# Of a consumer that reads ranges of offsets, here or in executors.
+RANGE_OPTIONS: Mapping[str, Any] = {
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "queued.max.messages.kbytes": _MOST_BYTES >> 10,
+    "fetch.queue.backoff.ms": 10,
+    # The client starts at another offset only after the broker has answered its last request.
+    "fetch.wait.max.ms": 100,
+}
 _PATIENCE_SECONDS = 1.0
 # Seconds for which Spark reads all batches after a failure, such as a header that is no text.
 _PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 10.0, 600.0
@@ -114,18 +124,8 @@ class DirectRecords:
 
     def _seek(self, ranges: Ranges) -> None:
         if self._consumer is None:
-            self._consumer = kafka.consumer(
-                self._settings,
-                {
-                    "auto.offset.reset": "error",
-                    "enable.partition.eof": True,
-                    "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
-                    "queued.max.messages.kbytes": _MOST_BYTES >> 10,
-                    "fetch.queue.backoff.ms": 10,
-                    # The client starts at another offset only after the broker has answered its last request.
-                    "fetch.wait.max.ms": 100,
-                },
-            )
+            own = {"fetch.message.max.bytes": kafka.MAX_RECORD_BYTES}
+            self._consumer = kafka.consumer(self._settings, {**RANGE_OPTIONS, **own})
         self._consumer.assign(
             [
                 TopicPartition(self._settings.topic, partition, start)

@@ -17,7 +17,7 @@ from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.kafka.messages import is_end, records
 from tidemark.settings.sections import KafkaSettings
-from tidemark.stream.direct import Ranges
+from tidemark.stream.direct import RANGE_OPTIONS, Ranges
 
 # A task has at least so many records.
 _LEAST_ROWS = 10_000
@@ -108,16 +108,5 @@ def _messages(settings: KafkaSettings, partition: int, start: int, end: int) -> 
 @lru_cache(maxsize=1)
 def _consumer(settings: KafkaSettings) -> Consumer:
     """The consumer of this worker process, which Spark uses again for other tasks."""
-    return kafka.consumer(
-        settings,
-        {
-            "auto.offset.reset": "error",
-            "enable.partition.eof": True,
-            # Records after the end of a piece are of no use: few are received in advance.
-            "queued.min.messages": _ROWS_AT_ONCE,
-            "queued.max.messages.kbytes": 32 << 10,
-            "fetch.queue.backoff.ms": 10,
-            # The client starts at another offset only after the broker has answered its last request.
-            "fetch.wait.max.ms": 100,
-        },
-    )
+    # Records after the end of a piece are of no use: few are received in advance.
+    return kafka.consumer(settings, {**RANGE_OPTIONS, "queued.min.messages": _ROWS_AT_ONCE})
