@@ -137,7 +137,7 @@ class Members:
         self._file = file
         self._compression = compression
         self._verify = verify
-        self._member: _Member | _Whole = _Member(file, compression, 0)
+        self._member = _Member(file, compression, 0)
         self._sound = False
 
     @property
@@ -193,17 +193,19 @@ class Members:
             if not data:
                 self._sound = True
                 if content and member.ended and not self._member.begun:
-                    self._member = _Whole(member, b"".join(content))
+                    member.kept, self._member = b"".join(content), member
                 return True
         return False
 
 
 class _Member:
-    """One member, which begins at `start`; `ended`: all of it was read, to its `end`."""
+    """One member, which begins at `start`; `ended`: all of it was read, to its `end`. `kept` is content that was read
+    and comes again."""
 
     def __init__(self, file: RawFile, compression: Compression, start: int) -> None:
         self.start = start
         self.position = start
+        self.kept = b""
         self._file = file
         self._compression = compression
         assert compression.decoder is not None
@@ -223,6 +225,9 @@ class _Member:
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; empty at the end of the member or of the file. Raises BrokenError."""
+        if self.kept:
+            data, self.kept = self.kept[:size], self.kept[size:]
+            return data
         decoder = self._decoder
         while not decoder.eof:
             wanted = decoder.needs_input
@@ -252,22 +257,6 @@ class _Member:
                 "Import a sound copy; the import continues from there. To import all readable lines, damaged ones"
                 f" too, {pipe}",
             ) from error
-
-
-class _Whole:
-    """A member that was read to its end, with its content."""
-
-    ended = begun = True
-
-    def __init__(self, member: _Member, content: bytes) -> None:
-        self.start = member.start
-        self.position = member.position
-        self.end = member.end
-        self._content = content
-
-    def read(self, size: int) -> bytes:
-        data, self._content = self._content[:size], self._content[size:]
-        return data
 
 
 def _truncated(file: RawFile, compression: Compression) -> TruncatedError:
