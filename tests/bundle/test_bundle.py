@@ -19,7 +19,7 @@ from tests.bundle.bundle import GIVEN, ROOT, Bundle, UnresolvedError, load, refe
 from tidemark.cli import tidemark
 from tidemark.pipeline import TABLES
 from tidemark.settings import load as load_settings
-from tidemark.store.spark_schema import spark_schema
+from tidemark.store.spark_change import spark_schema
 
 TARGETS = ("dev", "prod")
 # What validates a kind of resource: a class of databricks-bundles that refuses unknown and missing fields.

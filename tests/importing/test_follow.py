@@ -22,7 +22,7 @@ import pytest
 
 from tests import processes
 from tidemark.errors import InputError, PlatformError
-from tidemark.importing import pool
+from tidemark.importing import follow
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
 from tidemark.importing.importer import Options, import_files, open_sender
@@ -399,7 +399,7 @@ def test_more_files_than_there_may_be_senders(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened, closed, most = [], [], []
-    monkeypatch.setattr(pool, "MOST_OPEN", 2, raising=False)
+    monkeypatch.setattr(follow, "MOST_OPEN", 2)
     close = Sender.close
 
     def counted(*arguments: Any) -> Sender:
@@ -407,7 +407,7 @@ def test_more_files_than_there_may_be_senders(
         opened.append(open_sender(*arguments))
         return opened[-1]
 
-    monkeypatch.setattr(pool, "open_sender", counted)
+    monkeypatch.setattr(follow, "open_sender", counted)
     monkeypatch.setattr(Sender, "close", lambda sender: (closed.append(sender), close(sender)))
     paths = [write(tmp_path / f"{n}.log", numbered(10, start=n * 100)) for n in range(4)]
     with following(tmp_path / "*.log") as report:

@@ -30,7 +30,7 @@ from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.directories import Directories
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.measures import measured
-from tidemark.store.spark_schema import spark_schema
+from tidemark.store.spark_change import spark_schema
 
 WINDOWS = Table(
     name="gold.windows",

@@ -34,8 +34,7 @@ from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.sizes import sizes
 from tidemark.stream.endpoint import serving
-from tidemark.stream.health import Pulse, complaints
-from tidemark.stream.progress import Progress
+from tidemark.stream.progress import Progress, Pulse, complaints
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "alerts.yml"
 WAITING = 7

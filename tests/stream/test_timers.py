@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tidemark.stream.timers import await_timers
+from tidemark.stream.query import await_timers
 
 
 class Query:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tidemark.errors import InputError
 from tidemark.importing.compression import TruncatedError
-from tidemark.importing.file_import import FileImport, Report
+from tidemark.importing.file_import import FileImport, Report, Send
 from tidemark.importing.files import start_file
 from tidemark.importing.identity import recognise
-from tidemark.importing.importer import Options, open_progress
-from tidemark.importing.pool import SenderPool
+from tidemark.importing.importer import Options, open_progress, open_sender
+from tidemark.importing.producer import Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.raw import READ_BYTES, state_of
 from tidemark.importing.sources import STDIN, followable, matching, open_reader
@@ -23,6 +23,10 @@ POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
 GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
 TRUNCATED_SECONDS = 60.0  # After this long, a compressed file that ends in the middle is named.
+# Senders are closed while their files do not grow, or where there would be too many: each has about four threads and
+# eight open files.
+IDLE_SECONDS = 60.0
+MOST_OPEN = 50
 _HEAD_BYTES = 4096
 _TURN_BYTES = 32 * READ_BYTES
 
@@ -258,3 +262,34 @@ class _Follower:
         if text not in self._complained:
             self._complained.add(text)
             self._options.say(text)
+
+
+class SenderPool:
+    """One sender per first line; files with the same first line share it and its id."""
+
+    def __init__(self, progress: Progress, options: Options) -> None:
+        self._progress = progress
+        self._options = options
+        self._open: dict[bytes, tuple[Sender, float]] = {}
+
+    def get(self, first_line: bytes) -> Sender:
+        """The sender, opened if necessary. The progress then includes the commits of earlier senders."""
+        # To be the last one again: the first was used least recently.
+        pooled = self._open.pop(first_line, None)
+        if pooled is None and len(self._open) >= MOST_OPEN:
+            self._open.pop(next(iter(self._open)))[0].close()
+        sender = pooled[0] if pooled else open_sender(first_line, self._progress, self._options)
+        self._open[first_line] = sender, time.monotonic()
+        return sender
+
+    def send_for(self, first_line: bytes) -> Send:
+        return lambda batch, entry: self.get(first_line).send(batch, entry)
+
+    def close_idle(self, seconds: float = IDLE_SECONDS) -> None:
+        for first_line, (sender, used) in list(self._open.items()):
+            if time.monotonic() - used >= seconds:
+                del self._open[first_line]
+                sender.close()
+
+    def close(self) -> None:
+        self.close_idle(0.0)

@@ -24,7 +24,7 @@ from tidemark.operate.retention import iso, limited, record_kept
 from tidemark.operate.snapshot import Snapshot
 from tidemark.operate.staging import WRITER, Staging
 from tidemark.store.catalog import SparkStore
-from tidemark.store.spark_schema import spark_schema
+from tidemark.store.spark_change import spark_schema
 from tidemark.stream.following import catch_up, followers_of
 
 _SUFFIX = "__rebuild"

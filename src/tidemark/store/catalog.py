@@ -33,8 +33,8 @@ from tidemark.store.spark_change import (
     configured,
     saying,
     source_of,
+    spark_schema,
 )
-from tidemark.store.spark_schema import spark_schema
 
 _ATTEMPTS = 5
 # Number of newest commits of a table that are searched for a writer's last commit.

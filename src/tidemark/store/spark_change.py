@@ -1,4 +1,4 @@
-"""Changes, conditions and commits as Spark has them."""
+"""Schemas, changes, conditions and commits as Spark has them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,27 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
 
 from tidemark.contract.aggregation import time_ranges
 from tidemark.contract.store import Commit, Condition
 from tidemark.contract.table import Change, Table
-from tidemark.store.spark_schema import spark_schema
 
 DELETE = "_delete"
 # The setting of a session that gives its commits their metadata.
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def spark_schema(table: Table) -> StructType:
+    """The schema of a table's rows, with the columns' descriptions."""
+    columns = zip(table.arrow_schema, table.columns, strict=True)
+    return StructType(
+        [
+            StructField(arrow.name, from_arrow_type(arrow.type), True, {"comment": column.meaning})
+            for arrow, column in columns
+        ]
+    )
 
 
 def source_of(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,6 @@ from tidemark.contract.store import Store
 from tidemark.errors import TidemarkError
 from tidemark.local.records import write_record
 from tidemark.settings import Settings
-from tidemark.stream.health import Pulse, complaints
 from tidemark.stream.lock import appending
 from tidemark.stream.metrics import Metrics, Sizes
 
@@ -222,6 +222,39 @@ class Progress:
                 log.warning("progress is not written down: %s", error)
                 with self._lock:
                     self._history = rows[-_HISTORY_ROWS:] + self._history
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """State of a flow. Times are seconds since an event.
+
+    `active`: its query runs. `lag`: rows waiting, None if unknown. `idle`: since it last committed a batch
+    or had no rows waiting. `unknown`: since the lag was last known.
+    """
+
+    active: bool
+    lag: int | None
+    idle: float
+    unknown: float
+
+
+def complaints(state: str, pulses: Mapping[str, Pulse], stale_seconds: float) -> list[str]:
+    """Reasons why the pipeline fails; empty if it is healthy. `state` is that of the process."""
+    if state != "running":
+        return [f"the pipeline is {state}"]
+    texts = []
+    for flow, pulse in pulses.items():
+        if not pulse.active:
+            texts.append(f"flow {flow} has stopped")
+        elif pulse.lag is None and pulse.unknown > stale_seconds:
+            texts.append(
+                f"flow {flow}: how much waits is unknown for {pulse.unknown:.0f} s, its source does not answer"
+            )
+        elif pulse.lag and pulse.idle > stale_seconds:
+            texts.append(
+                f"flow {flow} has committed nothing for {pulse.idle:.0f} s while {pulse.lag} rows wait"
+            )
+    return texts
 
 
 def _idle() -> dict[str, Any]:

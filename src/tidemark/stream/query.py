@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.crash import crash_point
-from tidemark.stream.timers import await_timers
 
 # The facts of a batch for its report; None if there is none.
 Facts = Mapping[str, Any] | None
 Write = Callable[[DataFrame, Commit], Facts]
+# How often a query is asked whether its timers have fired.
+_TIMERS_POLL_SECONDS = 0.1
 log = logging.getLogger("tidemark.stream")
 
 
@@ -248,3 +250,27 @@ def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(name, str(before))
+
+
+def await_timers(query: StreamingQuery, seconds: float) -> None:
+    """Returns when the query has found no new input and then run for another `seconds`: a batch
+    that began after that is done, so timers due by then have fired. Also returns when the query ends.
+
+    `StreamingQuery.processAllAvailable` cannot be used: Spark runs batches without data for as long as
+    a processor has processing-time timers, so it would never return.
+    """
+    quiet = _await_batch(query, datetime.now(UTC), idle=True)
+    if quiet is not None:
+        _await_batch(query, quiet + timedelta(seconds=seconds), idle=False)
+
+
+def _await_batch(query: StreamingQuery, after: datetime, *, idle: bool) -> datetime | None:
+    """Start of the first completed batch that began after a given moment; None if the query ends."""
+    while query.isActive:
+        for number, progress in enumerate(query.recentProgress):
+            began = datetime.fromisoformat(progress["timestamp"])
+            # The first batch of a run may repeat one of the previous run, with the rows chosen then.
+            if began > after and not (idle and (progress["numInputRows"] or number == 0)):
+                return began
+        time.sleep(_TIMERS_POLL_SECONDS)
+    return None
