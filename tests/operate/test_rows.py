@@ -18,7 +18,7 @@ from tidemark.operate.difference import differences
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot
 from tidemark.settings import Settings
-from tidemark.store import few, lakehouse
+from tidemark.store import lakehouse, sizes
 
 KEY = ("topic", "partition", "offset")
 
@@ -64,7 +64,7 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
     assert sum(row["rows"] for row in result[0].values()) == accepted.read().num_rows and result[1]
     none = accepted.where(column("status") < 0)
     assert accepted.few
-    monkeypatch.setattr(few, "FEW_ROWS", -1)
+    monkeypatch.setattr(sizes, "FEW_ROWS", -1)
     everywhere = Rows(accepted.spark, accepted.slices)
     assert not everywhere.few
     assert [part.sql for part in everywhere.ranges("event_time", 200)] == ranges
@@ -76,7 +76,7 @@ def test_aggregates_are_the_same_in_executors(accepted: Rows, monkeypatch: pytes
 def test_a_table_of_many_rows_is_for_executors(
     accepted: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(few, "FEW_BYTES", 1_000)
+    monkeypatch.setattr(sizes, "FEW_BYTES", 1_000)
     assert not Rows(accepted.spark, accepted.slices).few
     elsewhere = lakehouse.of(Settings.of(home=tmp_path, catalog="main", checkpoint_location=str(tmp_path)))
     assert not Rows(accepted.spark, (Slice(elsewhere, requests.TABLE),)).few

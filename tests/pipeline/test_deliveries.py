@@ -13,7 +13,7 @@ from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, delivered_once, recount
 from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
-from tidemark.store import few
+from tidemark.store import sizes
 from tidemark.stream import accounting, commits, query
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -56,7 +56,7 @@ def test_lines_delivered_again_enter_no_table(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
     if not small:  # executors read earlier ids, too
-        monkeypatch.setattr(few, "FEW_ROWS", -1)
+        monkeypatch.setattr(sizes, "FEW_ROWS", -1)
     settings = fresh(broker, tmp_path, batch_lines=1_200, local_rows=small)
     sent = delivered_badly(seed=5, lines=2_000)
     pairs, duplicate = delivered_once(sent)

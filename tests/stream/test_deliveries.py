@@ -18,7 +18,7 @@ from bronze.access_log import TABLE as LINES
 from silver.rejected import TABLE as REJECTED
 from tidemark.contract.store import Commit
 from tidemark.engine.groups import anti_join
-from tidemark.store import few
+from tidemark.store import sizes
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import swap
@@ -160,7 +160,7 @@ def home(
 ) -> Home:
     """Without earlier lines, which are read in one way or the other."""
     if request.param == "by executors":
-        monkeypatch.setattr(few, "FEW_ROWS", -1)
+        monkeypatch.setattr(sizes, "FEW_ROWS", -1)
     return Home.at(spark, tmp_path)
 
 

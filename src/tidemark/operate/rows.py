@@ -27,8 +27,8 @@ from tidemark.engine.groups import Groups, How
 from tidemark.engine.work import ALL, Work
 from tidemark.store.arrow_change import text_columns
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.sizes import are_few, size_of
 from tidemark.stream.files import spread
 
 # By name, a column and how its values are aggregated.

@@ -24,8 +24,8 @@ from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.groups import Numbers, anti_join
-from tidemark.store.few import are_few, size_of
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.sizes import are_few, size_of
 from tidemark.stream import swap
 
 if TYPE_CHECKING:

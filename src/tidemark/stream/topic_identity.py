@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
+from tidemark.local.records import replace_text
 from tidemark.settings.sections import KafkaSettings
 
 _FILE = "topics.json"
@@ -34,9 +35,7 @@ def require_same_topic(settings: KafkaSettings, checkpoint: Path) -> None:
         )
     if then is None and now is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
-        unfinished = checkpoint / f".{_FILE}"
-        unfinished.write_text(json.dumps({**known, settings.topic: now}) + "\n", encoding="utf-8")
-        unfinished.replace(checkpoint / _FILE)
+        replace_text(checkpoint / _FILE, json.dumps({**known, settings.topic: now}) + "\n")
 
 
 def _known(checkpoint: Path) -> dict[str, str]:
