@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import stamped
 from tidemark.contract.table import Change
 from tidemark.engine.arrays import Flags, flags_of
 from tidemark.engine.groups import Groups, Numbers, decoded, encoded, whole
@@ -87,8 +86,7 @@ class SessionGoals(OfSessions):
         """The changed rows, and the ids of those that sessions took."""
         own = existing.select(_SCHEMA.names).cast(_SCHEMA)
         merged = self.merge(pa.concat_tables([own, partials.select(_SCHEMA.names).cast(_SCHEMA)]))
-        rows = stamped(merged.append_column("session_id", session_ids(merged)))
-        rows = rows.select(existing.schema.names).cast(existing.schema)
+        rows = merged.append_column("session_id", session_ids(merged))
         return changed(existing, rows, ["pageviews", "goals"])
 
     def _owner(self, sessions: pa.Table, loose: pa.Table) -> Numbers:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import Newest
+from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
 from tidemark.engine.groups import Numbers, encoded
@@ -161,8 +161,9 @@ def session_id(site: str, visitor_id: str, start_us: int) -> str:
 
 
 def changed(existing: pa.Table, rows: pa.Table, names: Sequence[str]) -> Change:
-    """Rows that are new or differ from existing ones in one of the columns, apart from `updated_at`, and the ids that
-    disappeared. Lists only differ in their length."""
+    """Rows, to which `updated_at` is added, that are new or differ from existing ones in one of the other columns
+    `names`, and the ids that disappeared. Lists only differ in their length."""
+    rows = stamped(rows).select(existing.schema.names).cast(existing.schema)
     if not existing.num_rows:
         return Change(rows, existing)
     place = pc.index_in(rows["session_id"], existing["session_id"])

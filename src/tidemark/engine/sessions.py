@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import Newest, stamped
+from tidemark.contract.aggregation import Newest
 from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
@@ -80,10 +80,9 @@ class Sessions(OfSessions):
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
         merged, sweep = joined(both.combine_chunks(), self.gap_seconds, CONTENT)
         ids = session_ids(merged, sweep.first, existing["session_id"])
-        rows = self._finished(merged, ids, existing.schema)
-        return changed(existing, rows, rows.column_names)
+        return changed(existing, self._finished(merged, ids), existing.column_names)
 
-    def _finished(self, merged: pa.Table, ids: pa.Array, schema: pa.Schema) -> pa.Table:
+    def _finished(self, merged: pa.Table, ids: pa.Array) -> pa.Table:
         start, end = micros(merged["start_time"]), micros(merged["end_time"])
         newest_us = {site: int(time.timestamp() * 1_000_000) for site, time in self.newest.items()}
         sites = encoded(merged["site"])
@@ -95,9 +94,7 @@ class Sessions(OfSessions):
             "bounced": pc.equal(merged["pageviews"], 1),
             "closed": site_newest - end > self.gap_seconds * 1_000_000,
         }
-        columns = {name: merged[name] for name in _INTERVAL} | derived
-        whole = stamped(pa.table(columns))
-        return whole.select(schema.names).cast(schema)
+        return pa.table({name: merged[name] for name in _INTERVAL} | derived)
 
 
 def intervals_of(views: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import stamped
 from tidemark.contract.table import Change
 from tidemark.engine.arrays import plain
 from tidemark.engine.groups import decoded, encoded, whole
@@ -67,8 +66,7 @@ class SessionSteps(OfSessions):
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
         merged, sweep = self._merged(both)
         ids = session_ids(merged, sweep.first, existing["session_id"])
-        rows = stamped(merged.append_column("session_id", ids))
-        return changed(existing, rows.select(existing.schema.names).cast(existing.schema), ["pageviews"])
+        return changed(existing, merged.append_column("session_id", ids), ["pageviews"])
 
 
 def _first_steps(lists: pa.ListArray, sweep: Sweep) -> pa.ListArray:
