@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import logging
@@ -55,6 +56,8 @@ COMMANDS = {
 _WITHOUT_TABLES = frozenset({"explain", "generate", "ingest", "prepare", "send"})
 # Commands that write nothing to the home.
 _READING = frozenset({"status", "report", "explain"})
+# Options of commands that override settings.
+_OVERRIDES = ("home", "bootstrap_servers", "master")
 
 
 class LazyGroup(click.Group):
@@ -137,6 +140,18 @@ def home_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def with_settings(command: Any) -> Any:
+    """`home_options`, and calls the command with its settings in front of its own arguments, as `settings_of`."""
+
+    @click.pass_context
+    @functools.wraps(command)
+    def called(ctx: click.Context, /, **given: Any) -> Any:
+        overrides = {name: given.pop(name) for name in _OVERRIDES if name in given}
+        return command(settings_of(ctx, **overrides), **given)
+
+    return home_options(called)
 
 
 def main() -> None:

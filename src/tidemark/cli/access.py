@@ -12,8 +12,9 @@ import click
 from tidemark.access.declared import LOGINS, access
 from tidemark.access.door import Door
 from tidemark.access.shares import PAGES, Share
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import with_settings
 from tidemark.figures.right import ROLES, Right, Role
+from tidemark.local.directories import prepare_home
 from tidemark.service.access import audit_of
 from tidemark.settings import Settings
 
@@ -33,14 +34,13 @@ def access_command() -> None:
 
 @access_command.command("login")
 @click.argument("login", type=click.Choice(LOGINS))
-@home_options
-@click.pass_context
-def login_set(ctx: click.Context, /, login: str, **home: Any) -> None:
+@with_settings
+def login_set(settings: Settings, login: str) -> None:
     """Set how people log in: writes `login` of [access] into the home's tidemark.toml."""
     from tidemark.figures.toml_tables import text_of
     from tidemark.settings import edit
 
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     path = settings.home / "tidemark.toml"
     edit.replace(path, edit.with_value(text_of(path), "access", "login", login))
     access(settings.home)
@@ -54,17 +54,14 @@ def user_group() -> None:
 
 @user_group.command("add")
 @click.argument("name")
-@home_options
+@with_settings
 @click.option("--role", type=click.Choice(ROLES), required=True, help="What they may see and do.")
 @_SITES
 @_FROM_STDIN
-@click.pass_context
-def user_add(
-    ctx: click.Context, /, name: str, role: Role, sites: tuple[str, ...], password_stdin: bool, **home: Any
-) -> None:
+def user_add(settings: Settings, name: str, role: Role, sites: tuple[str, ...], password_stdin: bool) -> None:
     """Add NAME. A viewer sees figures; an analyst raw lines and visitors, too; an editor changes definitions and notes;
     an admin people, keys and shares."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     door = Door(settings.home)
     door.people.add(name, role, sites, _password(password_stdin))
     _record(settings, "person added", name)
@@ -74,21 +71,19 @@ def user_add(
 
 
 @user_group.command("list")
-@home_options
-@click.pass_context
-def user_list(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def user_list(settings: Settings) -> None:
     """List people with their roles and sites."""
-    people = Door(settings_of(ctx, **home).home).people.all()
+    people = Door(settings.home).people.all()
     _show([f"{person.name:<24} {person.right.about}" for person in people], "nobody yet")
 
 
 @user_group.command("remove")
 @click.argument("name")
-@home_options
-@click.pass_context
-def user_remove(ctx: click.Context, /, name: str, **home: Any) -> None:
+@with_settings
+def user_remove(settings: Settings, name: str) -> None:
     """Remove NAME, whose sessions end at once."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     Door(settings.home).people.remove(name)
     _record(settings, "person removed", name)
     click.echo(f"removed {name}")
@@ -101,39 +96,34 @@ def key_group() -> None:
 
 @key_group.command("add")
 @click.argument("name")
-@home_options
+@with_settings
 @_SITES
 @click.option(
     "--role", type=click.Choice(ROLES[:2]), default="viewer", show_default=True, help="What it may see."
 )
 @click.option("--expires", metavar="TIME", help="Ends after this time, such as 90d (default: never).")
-@click.pass_context
-def key_add(
-    ctx: click.Context, /, name: str, sites: tuple[str, ...], role: Role, expires: str | None, **home: Any
-) -> None:
+def key_add(settings: Settings, name: str, sites: tuple[str, ...], role: Role, expires: str | None) -> None:
     """Make a key called NAME and print it, once: only its hash is kept."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     key = Door(settings.home).keys.add(name, role, sites, _seconds(expires))
     _record(settings, "key made", name)
     click.echo(key)
 
 
 @key_group.command("list")
-@home_options
-@click.pass_context
-def key_list(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def key_list(settings: Settings) -> None:
     """List keys with their roles, sites and ends."""
-    keys = Door(settings_of(ctx, **home).home).keys.all()
+    keys = Door(settings.home).keys.all()
     _show([f"{key.name:<24} {key.right.about}, {_until(key.ends_at)}" for key in keys], "no keys yet")
 
 
 @key_group.command("revoke")
 @click.argument("name")
-@home_options
-@click.pass_context
-def key_revoke(ctx: click.Context, /, name: str, **home: Any) -> None:
+@with_settings
+def key_revoke(settings: Settings, name: str) -> None:
     """End the key NAME at once."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     Door(settings.home).keys.revoke(name)
     _record(settings, "key revoked", name)
     click.echo(f"revoked {name}")
@@ -145,7 +135,7 @@ def share_group() -> None:
 
 
 @share_group.command("add")
-@home_options
+@with_settings
 @click.option("--site", required=True, help="The site that it shows.")
 @click.option("--page", type=click.Choice(PAGES), required=True, help="The page that it shows.")
 @click.option(
@@ -155,10 +145,8 @@ def share_group() -> None:
 @click.option("--expires", metavar="TIME", help="Ends after this time, such as 30d (default: never).")
 @click.option("--embed", is_flag=True, help="It may stand in a frame of other pages.")
 @click.option("--embed-in", multiple=True, metavar="ORIGIN", help="Only of this one, https://…; repeatable.")
-@click.pass_context
 def share_add(
-    ctx: click.Context,
-    /,
+    settings: Settings,
     site: str,
     page: str,
     filters: tuple[str, ...],
@@ -166,10 +154,9 @@ def share_add(
     expires: str | None,
     embed: bool,
     embed_in: tuple[str, ...],
-    **home: Any,
 ) -> None:
     """Share a page of a site, and print its address on the dashboard's server, once."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     door = Door(settings.home)
     password = door.people.hashed(_password(password_stdin)) if password_stdin else ""
     share = Share.of(site, page, filters, password, embed=embed, embed_in=embed_in)
@@ -181,33 +168,30 @@ def share_add(
 
 
 @share_group.command("list")
-@home_options
-@click.pass_context
-def share_list(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def share_list(settings: Settings) -> None:
     """List shares with their ids, by which `revoke` knows them."""
-    shares = Door(settings_of(ctx, **home).home).shares.all()
+    shares = Door(settings.home).shares.all()
     _show([f"{share.id}  {share.about}, {_until(share.ends_at)}" for share in shares], "no shares yet")
 
 
 @share_group.command("revoke")
 @click.argument("share")
-@home_options
-@click.pass_context
-def share_revoke(ctx: click.Context, /, share: str, **home: Any) -> None:
+@with_settings
+def share_revoke(settings: Settings, share: str) -> None:
     """End SHARE at once: an id as `share list` shows it, or an address."""
-    settings = _prepared(ctx, home)
+    prepare_home(settings)
     id = Door(settings.home).shares.revoke(share.rpartition("/")[2])
     _record(settings, "share revoked", id)
     click.echo(f"revoked {id}")
 
 
 @access_command.command("log")
-@home_options
+@with_settings
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-@click.pass_context
-def log_show(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
+def log_show(settings: Settings, as_json: bool) -> None:
     """Show what people, keys and shares have done: the newest 200 rows of quality.access, newest first."""
-    rows = _log(settings_of(ctx, **home))
+    rows = _log(settings)
     if as_json:
         click.echo(rows.to_json(orient="records", date_format="iso", date_unit="s", indent=2))
         return
@@ -227,14 +211,6 @@ def _log(settings: Settings) -> pd.DataFrame:
     from tidemark.home import Home
 
     return newest(Rows(Home.of(settings).store.reader))
-
-
-def _prepared(ctx: click.Context, home: dict[str, Any]) -> Settings:
-    from tidemark.local.directories import prepare_home
-
-    settings = settings_of(ctx, **home)
-    prepare_home(settings)
-    return settings
 
 
 def _password(from_stdin: bool) -> str:

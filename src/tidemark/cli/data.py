@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import home_options, settings_of, with_settings
+from tidemark.settings import Settings
 
 if TYPE_CHECKING:
     from tidemark.parse.inventory import Data
@@ -41,11 +42,10 @@ def data_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 
 @data_command.command("update")
 @click.argument("path", type=click.Path(path_type=Path))
-@home_options
+@with_settings
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@click.pass_context
-def data_update(ctx: click.Context, /, path: Path, dry_run: bool, as_json: bool, **home: Any) -> None:
+def data_update(settings: Settings, path: Path, dry_run: bool, as_json: bool) -> None:
     """Take newer data from PATH, a file or a directory, into the home.
 
     PATH has MMDB files, lists of networks (.tsv), or files that operators publish, in any text format: named as there
@@ -55,7 +55,7 @@ def data_update(ctx: click.Context, /, path: Path, dry_run: bool, as_json: bool,
     """
     from tidemark.service.data import update
 
-    done = update(settings_of(ctx, **home), path, dry_run=dry_run)
+    done = update(settings, path, dry_run=dry_run)
     if as_json:
         click.echo(json.dumps(_object(done), indent=2))
     else:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from tidemark.cli import door_of, home_options, settings_of
+from tidemark.cli import door_of, with_settings
+from tidemark.settings import Settings
 
 
 @click.command("ingest")
-@home_options
-@click.pass_context
-def ingest_command(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def ingest_command(settings: Settings) -> None:
     """Take lines by HTTP and send them to Kafka, until stopped.
 
     POST /lines takes plain lines (text/plain) or one JSON object per line (application/x-ndjson), with or without
@@ -22,6 +20,5 @@ def ingest_command(ctx: click.Context, /, **home: Any) -> None:
     from tidemark.ingest.server import serve
     from tidemark.local.broker import located
 
-    settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
     serve(located(settings).kafka, settings.ingest, tuple(settings.formats), door_of(settings))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import settings_of, with_settings
+from tidemark.settings import Settings
 
 if TYPE_CHECKING:
     from tidemark.local.broker import Broker
@@ -17,7 +18,7 @@ RATE = 0.1
 
 
 @click.command("demo")
-@home_options
+@with_settings
 @click.option(
     "--seconds", type=click.FloatRange(min=0), help="Stop this many seconds after all parts are ready."
 )
@@ -37,15 +38,8 @@ RATE = 0.1
     help="Kill the pipeline every 30 seconds, or as many as given, and compare its counts after each restart.",
 )
 @click.option("--dashboard/--no-dashboard", "with_dashboard", default=True, help="Show the dashboard.")
-@click.pass_context
 def demo_command(
-    ctx: click.Context,
-    /,
-    seconds: float | None,
-    rate: float,
-    chaos: float | None,
-    with_dashboard: bool,
-    **home: Any,
+    settings: Settings, seconds: float | None, rate: float, chaos: float | None, with_dashboard: bool
 ) -> None:
     """Run broker, pipeline, generated traffic and dashboard until Ctrl-C.
 
@@ -54,7 +48,6 @@ def demo_command(
     """
     from tidemark.cli.demo import run_demo
 
-    settings = settings_of(ctx, **home)
     status = run_demo(
         settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate, chaos=chaos
     )
@@ -85,15 +78,13 @@ def broker_command() -> None:
 
 
 @broker_command.command("start")
-@home_options
+@with_settings
 @click.option("--foreground", is_flag=True, help="Stay in the foreground, for a service manager.")
 @click.option("--node", type=int, hidden=True)
-@click.pass_context
-def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **home: Any) -> None:
+def broker_start(settings: Settings, foreground: bool, node: int | None) -> None:
     """Start the broker in the background; `tidemark broker stop` ends it."""
     from tidemark.local import broker
 
-    settings = settings_of(ctx, **home)
     if foreground:
         if settings.broker.nodes > 1 and node is None:
             from tidemark.local.nodes import run_nodes
@@ -106,24 +97,22 @@ def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **ho
 
 
 @broker_command.command("stop")
-@home_options
-@click.pass_context
-def broker_stop(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def broker_stop(settings: Settings) -> None:
     """Stop the broker; it keeps its lines."""
     from tidemark.local import broker
 
-    stopped = broker.stop(settings_of(ctx, **home))
+    stopped = broker.stop(settings)
     click.echo("broker stopped" if stopped else "broker was not running")
 
 
 @broker_command.command("status")
-@home_options
-@click.pass_context
-def broker_status(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def broker_status(settings: Settings) -> None:
     """Show whether the broker runs; the exit status is 0 if it answers, else 1."""
     from tidemark.local import broker
 
-    running = broker.status(settings_of(ctx, **home))
+    running = broker.status(settings)
     if running is None:
         click.echo("broker is not running")
     elif broker.answers(running.bootstrap_servers, timeout=5):
@@ -139,13 +128,11 @@ def _pids(broker: Broker) -> str:
 
 
 @click.command("dashboard")
-@home_options
-@click.pass_context
-def dashboard_command(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def dashboard_command(settings: Settings) -> None:
     """Serve the dashboard of a home's tables."""
     from tidemark.local import dashboard
 
-    settings = settings_of(ctx, **home)
     dashboard.check_port(settings.dashboard)
     click.echo(f"dashboard of {settings.home}", err=True)
     dashboard.run_in_foreground(settings)

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import with_settings
+from tidemark.settings import Settings
 
 log = logging.getLogger("tidemark.run")
 
 
 @click.command("run")
-@home_options
+@with_settings
 @click.option("--once", is_flag=True, help="Process all lines in Kafka into every table, then exit.")
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
 @click.option(
     "--wait", default=5.0, show_default=True, type=click.FloatRange(min=0), help="Seconds to wait for Kafka."
 )
-@click.pass_context
-def run_command(ctx: click.Context, /, once: bool, wait: float, **options: Any) -> None:
+def run_command(settings: Settings, once: bool, wait: float) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
     from tidemark import logs
     from tidemark.service.run import run_pipeline
 
-    settings = settings_of(ctx, **options)
     logs.configure(settings.watching)
     log.info("pipeline on %s", settings.home)
     run_pipeline(settings, once=once, wait=wait)
@@ -34,12 +32,11 @@ def run_command(ctx: click.Context, /, once: bool, wait: float, **options: Any) 
 
 
 @click.command("status")
-@home_options
+@with_settings
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable, for monitoring.")
-@click.pass_context
-def status_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
+def status_command(settings: Settings, as_json: bool) -> None:
     """Show the running parts and each flow's lag, rate and freshness."""
     from tidemark.operate.status import describe, lines
 
-    state = describe(settings_of(ctx, **options))
+    state = describe(settings)
     click.echo(json.dumps(state, indent=2) if as_json else "\n".join(lines(state)))

@@ -7,17 +7,17 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import with_settings
 from tidemark.errors import PlatformError, SettingError
+from tidemark.settings import Settings
 
 
 @click.command("send")
 @click.argument("name")
-@home_options
+@with_settings
 @click.option(
     "--period", metavar="DATE", help="A day of the period, ISO 8601 (default: the last that is over)."
 )
@@ -27,10 +27,7 @@ from tidemark.errors import PlatformError, SettingError
     metavar="FILE.html",
     help="Write the report to a file instead of sending it.",
 )
-@click.pass_context
-def send_command(
-    ctx: click.Context, /, name: str, period: str | None, out: Path | None, **options: Any
-) -> None:
+def send_command(settings: Settings, name: str, period: str | None, out: Path | None) -> None:
     """Send the report NAME of tidemark.toml to its targets now, also beside a running pipeline.
 
     The pipeline sends reports by itself, each once. It does not send a period that this command has sent after its end.
@@ -40,7 +37,6 @@ def send_command(
     from tidemark.operate.alerts.delivery import targets_of
     from tidemark.operate.mails import record, sending
 
-    settings = settings_of(ctx, **options)
     mailing = sending.mailing_of(settings, name)
     wanted = sending.period_of(settings, mailing, period)
     store = Home.of(settings).store

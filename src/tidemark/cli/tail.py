@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import with_settings
 from tidemark.cli.report import explained_figures, reader_of
+from tidemark.settings import Settings
 
 _PAUSE_SECONDS = 0.5
 # Most lines at once, so that a terminal keeps up; JSON has all.
@@ -22,7 +23,7 @@ _COLORS = {"2": "green", "3": "cyan", "4": "yellow", "5": "red"}
 
 
 @click.command("tail")
-@home_options
+@with_settings
 @click.option("--site", help="Only this site (default: all).")
 @click.option(
     "--filter", "filters", multiple=True, metavar="FILTER", help="Condition such as status^5; repeatable."
@@ -31,15 +32,8 @@ _COLORS = {"2": "green", "3": "cyan", "4": "yellow", "5": "red"}
 @click.option(
     "--seconds", type=click.FloatRange(min=0), help="Stop after so long (default: when interrupted)."
 )
-@click.pass_context
 def tail_command(
-    ctx: click.Context,
-    /,
-    site: str | None,
-    filters: tuple[str, ...],
-    as_json: bool,
-    seconds: float | None,
-    **options: Any,
+    settings: Settings, site: str | None, filters: tuple[str, ...], as_json: bool, seconds: float | None
 ) -> None:
     """Show lines as the running pipeline reads them, with their rate.
 
@@ -50,7 +44,6 @@ def tail_command(
     from tidemark.service.tail import Tail
     from tidemark.store import lakehouse
 
-    settings = settings_of(ctx, **options)
     until = None if seconds is None else time.monotonic() + seconds
     with explained_figures(settings), suppress(KeyboardInterrupt):
         tail = Tail(reader_of(settings), lakehouse.of(settings), site, filters_of(filters))

@@ -12,12 +12,13 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import home_options, settings_of, with_settings
 from tidemark.figures.declared import expanded
+from tidemark.settings import Settings
 
 
 @click.command("maintain")
-@home_options
+@with_settings
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.option(
     "--prove",
@@ -26,8 +27,7 @@ from tidemark.figures.declared import expanded
     metavar="[VALUE]",
     help="Then name the files that have rows past their retention, or VALUE; exit code 1 if there are any.",
 )
-@click.pass_context
-def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **home: Any) -> None:
+def maintain_command(settings: Settings, as_json: bool, prove: str | None) -> None:
     """Compact the tables, delete old versions and rows past their retention; also beside a running pipeline.
 
     The pipeline does the same at intervals, see the settings `maintain_interval_seconds` and
@@ -39,7 +39,6 @@ def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **
     """
     from tidemark.service.upkeep import maintain_tables, remaining_files
 
-    settings = settings_of(ctx, **home)
     done = maintain_tables(settings, at_once=prove is not None)
     left = [] if prove is None else remaining_files(settings, prove)
     if as_json:
@@ -60,7 +59,7 @@ def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **
 
 @click.command("rebuild")
 @click.argument("table")
-@home_options
+@with_settings
 @click.option("--since", type=click.DateTime(), help="Only from this time on, UTC (default: all).")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option(
@@ -70,9 +69,8 @@ def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **
     help="Allow another visitor key than before; create one if it is missing.",
 )
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
-@click.pass_context
 def rebuild_command(
-    ctx: click.Context, /, table: str, since: datetime | None, dry_run: bool, renew_key: bool, **options: Any
+    settings: Settings, table: str, since: datetime | None, dry_run: bool, renew_key: bool
 ) -> None:
     """Recompute TABLE with the current rules, beside a running pipeline or with it stopped; `all` for everything.
 
@@ -88,7 +86,6 @@ def rebuild_command(
     from tidemark.service.rebuild import rebuild_table
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
-    settings = settings_of(ctx, **options)
     if table in ("all", "silver.requests") and not dry_run:
         lines_of, of = outdated(settings)
         for name, number in lines_of.items():
@@ -128,9 +125,8 @@ class _Parts:
 
 
 @click.command("repair")
-@home_options
-@click.pass_context
-def repair_command(ctx: click.Context, /, **home: Any) -> None:
+@with_settings
+def repair_command(settings: Settings) -> None:
     """Recover what the tables have lost, for example in a power cut; the pipeline must be stopped.
 
     Damaged newest entries of the tables' logs are moved aside. Batches that bronze, silver.requests,
@@ -142,7 +138,6 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
     from tidemark import logs
     from tidemark.service.repair import repair_tables
 
-    settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
     repair_tables(settings, report=click.echo)
     click.echo("the tables are whole")
@@ -155,27 +150,25 @@ def savepoint_command() -> None:
 
 @savepoint_command.command("create")
 @click.argument("name")
-@home_options
-@click.pass_context
-def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
+@with_settings
+def savepoint_create(settings: Settings, name: str) -> None:
     """Create savepoint NAME, with the pipeline running or stopped."""
     from tidemark.service.savepoints import make_savepoint
 
-    savepoint = make_savepoint(settings_of(ctx, **home), name)
+    savepoint = make_savepoint(settings, name)
     click.echo(
         f"savepoint {name}: {savepoint.files:,} files, {savepoint.bytes / 1e6:,.1f} MB, shared with the tables"
     )
 
 
 @savepoint_command.command("list")
-@home_options
+@with_settings
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@click.pass_context
-def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
+def savepoint_list(settings: Settings, as_json: bool) -> None:
     """Show all savepoints, the oldest first."""
     from tidemark.operate.savepoints import savepoints
 
-    listed = savepoints(settings_of(ctx, **home))
+    listed = savepoints(settings)
     if as_json:
         click.echo(json.dumps([asdict(savepoint) for savepoint in listed], indent=2))
         return
@@ -240,13 +233,12 @@ def savepoint_restore(
 
 @savepoint_command.command("delete")
 @click.argument("name")
-@home_options
-@click.pass_context
-def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
+@with_settings
+def savepoint_delete(settings: Settings, name: str) -> None:
     """Delete savepoint NAME."""
     from tidemark.operate.savepoints import delete
 
-    delete(settings_of(ctx, **home), name)
+    delete(settings, name)
     click.echo(f"savepoint {name} deleted")
 
 
