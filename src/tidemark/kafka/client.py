@@ -26,6 +26,7 @@ from tidemark.errors import KafkaError
 from tidemark.kafka.faults import kafka_error as kafka_error
 from tidemark.kafka.faults import mismatch, takes_connections, topic_error
 from tidemark.kafka.security import client_security, spark_security
+from tidemark.local.process import wait_until
 from tidemark.settings.sections import KafkaSettings
 
 T = TypeVar("T")
@@ -178,11 +179,8 @@ def ensure_topic(
             if not young or time.monotonic() > deadline:
                 raise topic_error(settings, topic, error.args[0]) from error
             time.sleep(0.1)
-    deadline = time.monotonic() + _APPEAR_SECONDS
-    while not _partitions(settings, topic, admin):
-        if time.monotonic() > deadline:
-            raise KafkaError(f"topic {topic!r} was created but does not appear", "Look at the broker's log.")
-        time.sleep(0.05)
+    if not wait_until(lambda: bool(_partitions(settings, topic, admin)), _APPEAR_SECONDS):
+        raise KafkaError(f"topic {topic!r} was created but does not appear", "Look at the broker's log.")
 
 
 def admin_client(settings: KafkaSettings) -> AdminClient:
@@ -219,14 +217,12 @@ def await_committed(settings: KafkaSettings, topic: str, timeout: float = 5.0) -
     """
     admin = admin_client(settings)
     written = end_offsets(settings, topic, committed=False, admin=admin)
-    deadline = time.monotonic() + timeout
-    while True:
-        seen = end_offsets(settings, topic, admin=admin)
-        if all(seen[partition] >= end for partition, end in written.items()):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
+
+    def seen() -> bool:
+        ends = end_offsets(settings, topic, admin=admin)
+        return all(ends[partition] >= end for partition, end in written.items())
+
+    return wait_until(seen, timeout)
 
 
 def _partitions(settings: KafkaSettings, topic: str, admin: AdminClient | None = None) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from tidemark.kafka import client as kafka
+from tidemark.local.process import wait_until
 from tidemark.settings.sections import KafkaSettings
 
 _SECONDS = 30.0
@@ -54,18 +54,16 @@ def await_deleted(
 ) -> bool:
     """Waits until a broker with these directories has no segment of the topic that begins before the offset `ends` of
     its partition. False if some are left after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        left = [
-            path
+
+    def deleted() -> bool:
+        return not any(
+            path.name.endswith(".deleted") or int(path.stem) < end
             for directory in directories
             for partition, end in ends.items()
             for path in directory.glob(f"{topic}-{partition}/*.log*")
-            if path.name.endswith(".deleted") or int(path.stem) < end
-        ]
-        if not left or time.monotonic() > deadline:
-            return not left
-        time.sleep(_POLL_SECONDS)
+        )
+
+    return wait_until(deleted, seconds, _POLL_SECONDS)
 
 
 def _begin_segments(settings: KafkaSettings, partitions: list[int]) -> None:

@@ -19,12 +19,8 @@ def with_table(
     comments stand below the name of a new table. Raises SettingError for a text that is no TOML, or that writes these
     tables inline or by dotted keys."""
     import tomlkit
-    from tomlkit.exceptions import TOMLKitError
 
-    try:
-        document = tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise SettingError(f"the settings cannot be read: {error}", "Correct them.") from error
+    document = _document(text)
     if kind not in document:
         document[kind] = tomlkit.table(is_super_table=True)
     tables: Any = document[kind]
@@ -58,18 +54,19 @@ def _others(text: str, kind: str) -> dict[str, Any]:
 
 def with_value(text: str, table: str, key: str, value: str) -> str:
     """The text of a settings file with a value in the table `[table]`. Raises SettingError for one that is no TOML."""
+    document = _document(text)
+    document.setdefault(table, {})[key] = value
+    return str(document.as_string())
+
+
+def _document(text: str) -> Any:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        document = tomlkit.parse(text)
+        return tomlkit.parse(text)
     except TOMLKitError as error:
         raise SettingError(f"the settings cannot be read: {error}", "Correct them.") from error
-    if table not in document:
-        document[table] = tomlkit.table()
-    parent: Any = document[table]
-    parent[key] = value
-    return tomlkit.dumps(document)
 
 
 def _plain(value: Any) -> Any:
