@@ -87,7 +87,7 @@ def broker_start(settings: Settings, foreground: bool, node: int | None) -> None
 
     if foreground:
         if settings.broker.nodes > 1 and node is None:
-            from tidemark.local.nodes import run_nodes
+            from tidemark.local.parts import run_nodes
 
             sys.exit(run_nodes(settings, sys.stdout))
         broker.run_in_foreground(settings, node or 1)

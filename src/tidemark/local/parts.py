@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from tidemark.local import dashboard
+from tidemark.local.directories import prepare_home
 from tidemark.local.records import live_record
-from tidemark.local.supervisor import Part
+from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import ENVIRONMENT_PREFIX, Settings
 
 
@@ -59,6 +61,27 @@ def broker_part(settings: Settings, launch: Launch, stop_order: int) -> Part:
         # The others wait for Kafka by themselves, if they can know its address before.
         awaited=settings.broker.port == 0 or settings.broker.nodes > 1,
     )
+
+
+def run_nodes(settings: Settings, out: TextIO) -> int:
+    """Runs all nodes of the embedded broker in the foreground, each in a process of its own, until interrupted, and
+    restarts one that ends; returns the exit status of `supervise`.
+
+    Raises PlatformError if a port is taken or the home cannot be written.
+    """
+    from tidemark.local import broker, broker_setup
+
+    prepare_home(settings)
+    broker.check_port(settings)
+    launch = Launch(["--home", str(settings.home)])
+    parts = []
+    for number in range(1, settings.broker.nodes + 1):
+        name = broker_setup.Node(number, 0, 0).part()
+        command = launch.command("broker", "start", "--foreground", "--node", str(number))
+        log = broker_setup.output_file(settings, name)
+        # A single node never answers, because it needs others for a quorum.
+        parts.append(Part(name, command, log, ready=lambda: True, stop_seconds=3.0))
+    return supervise(parts, out)
 
 
 def pipeline_part(settings: Settings, launch: Launch, stop_order: int, wait: float) -> Part:
