@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import tomlkit
 
 from tidemark.errors import SettingError
 from tidemark.parse.custom import reading_of
@@ -18,7 +19,7 @@ from tidemark.parse.detect import fields
 from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings, load
 from tidemark.settings.formats import FormatSettings
-from tidemark.settings.sites import SiteSettings, toml_lines
+from tidemark.settings.sites import SiteSettings
 
 TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -325,7 +326,7 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
         },
         "formats": {"mine": {"nginx": NGINX}},
     }
-    (tmp_path / "tidemark.toml").write_text("".join(toml_lines(values)), encoding="utf-8")
+    (tmp_path / "tidemark.toml").write_text(tomlkit.dumps(values), encoding="utf-8")
     settings = load({"home": tmp_path}, {})
     assert settings.sites == {
         "shop": SiteSettings(timezone="Europe/Berlin", trusted_proxies=1, hosts=("shop.example", "[::1]")),

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import psutil
+import tomlkit
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, run_here, run_process
@@ -22,7 +23,6 @@ from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings, with_tables_of_now
-from tidemark.settings.sites import toml_lines
 from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_200
@@ -166,7 +166,7 @@ def declaring(settings: Settings, tables: Mapping[str, Any]) -> Settings:
     """The settings with those of a file with these tables, which other processes of the home read, too."""
     file = settings.home / "tidemark.toml"
     file.parent.mkdir(exist_ok=True)
-    replace_text(file, "".join(toml_lines(tables)))
+    replace_text(file, tomlkit.dumps(tables))
     return with_tables_of_now(settings)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -239,14 +239,6 @@ def limited(result: Report, most: int) -> Report:
     lists = {name: rows[:most] if name in longer else rows for name, rows in result.json.items()}
     about = {name: {"shown": most, "of": length} for name, length in longer.items()}
     return replace(result, json={**lists, "limited": about}, table=result.table.head(most))
-
-
-def values_of(pairs: Sequence[tuple[str, str]]) -> Values:
-    """The values of each parameter, in the order of the pairs."""
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return values
 
 
 def _key(right: Right, wanted: Question, limit: int) -> str:

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from tidemark.access.asking import asking_of
 from tidemark.access.door import Door
-from tidemark.api.answers import Answer, Answers, values_of
+from tidemark.api.answers import Answer, Answers
 from tidemark.api.errors import Problem, problem
 from tidemark.api.openapi import API, FORMATS, document, listed
 from tidemark.api.streamable import mcp_endpoint
@@ -47,7 +47,7 @@ def routes(door: Door, answers: Answers) -> list[BaseRoute]:
 
     async def _answered(request: Request, name: str) -> Response:
         asking = asking_of(request.scope)
-        values = dict(values_of(request.query_params.multi_items()))
+        values = {each: request.query_params.getlist(each) for each in request.query_params}
         form = one("format", values) or FORMATS[0]
         values.pop("format", None)
         if form not in FORMATS:

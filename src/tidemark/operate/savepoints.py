@@ -26,7 +26,6 @@ from tidemark.local.broker import bootstrap_servers
 from tidemark.local.durable import sync_file
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
-from tidemark.settings.sites import toml_lines
 from tidemark.store import deltalog
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
@@ -251,10 +250,12 @@ def _take_over(settings: Settings, into: Settings) -> None:
     file = into.home / "tidemark.toml"
     if file.exists():
         return
+    import tomlkit
+
     values = toml_of(settings.home / "tidemark.toml")
     values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.kafka.topic}
     values["tables_location"] = into.lakehouse.tables_location
-    file.write_text("".join(toml_lines(values)), encoding="utf-8")
+    file.write_text(tomlkit.dumps(values), encoding="utf-8")
     file.chmod(0o600)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zoneinfo
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,19 +52,3 @@ def sites_of(tables: Any, source: str) -> dict[str, SiteSettings]:
                     "Name hosts such as shop.example, without https:// and port.",
                 )
     return sites
-
-
-def toml_lines(values: Mapping[str, Any], table: str = "") -> Iterator[str]:
-    """The lines of a TOML file with these values, those of tables last."""
-    for name, value in values.items():
-        if not isinstance(value, dict):
-            yield f"{_name(name)} = {json.dumps(value, ensure_ascii=False)}\n"
-    for name, value in values.items():
-        if isinstance(value, dict):
-            inner = f"{table}.{_name(name)}" if table else _name(name)
-            yield f"[{inner}]\n"
-            yield from toml_lines(value, inner)
-
-
-def _name(text: str) -> str:
-    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
