@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import with_settings
+from tidemark.settings import Settings
 
 
 @click.command("alerts")
-@home_options
+@with_settings
 @click.option("--rule", help="Only this rule of tidemark.toml.")
 @click.option("--site", help="Only this site.")
 @click.option(
@@ -19,16 +20,8 @@ from tidemark.cli import home_options, settings_of
 )
 @click.option("--test", "test", is_flag=True, help="Send a test message to the rules' targets instead.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@click.pass_context
 def alerts_command(
-    ctx: click.Context,
-    /,
-    rule: str | None,
-    site: str | None,
-    last: int,
-    test: bool,
-    as_json: bool,
-    **options: Any,
+    settings: Settings, rule: str | None, site: str | None, last: int, test: bool, as_json: bool
 ) -> None:
     """Show how every alert rule stands and the newest alerts, times in UTC; or test the targets.
 
@@ -37,11 +30,10 @@ def alerts_command(
     from tidemark.home import Home
     from tidemark.operate.alerts import report
 
-    settings = settings_of(ctx, **options)
     if test:
         taken = report.tried(settings, rule)
         lines = [f"{target}: {'delivered' if ok else 'failed'}" for target, ok in taken.items()]
         click.echo(json.dumps(taken, indent=2) if as_json else "\n".join(lines))
-        ctx.exit(0 if all(taken.values()) else 1)
+        sys.exit(0 if all(taken.values()) else 1)
     alerts = report.listed(Home.of(settings).store, rule, site, last)
     click.echo(json.dumps(alerts, indent=2, default=str) if as_json else "\n".join(report.lines(alerts)))

@@ -237,6 +237,8 @@ def test_the_command_tries_the_targets_and_lists_what_fired(home: Settings, endp
     assert endpoint.taken[0]["message"] == "This target gets the alerts errors."
     endpoint.broken = True
     assert run("--test") == (1, "target 1 (json) of alert errors: failed\n")
+    command = [sys.executable, "-m", "tidemark", "--home", str(home.home), "alerts", "--test"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
 
     code, result = run("--rule", "errors")
     standing, alert = result.splitlines()
