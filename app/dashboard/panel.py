@@ -99,6 +99,10 @@ class Look:
         return clock.wall(times, self.filters.zone)
 
 
+class EmptyError(Exception):
+    """Ends a panel, or a dialog, that has nothing to draw. It has the arguments of `nothing`, which says so."""
+
+
 Body = Callable[[Look], None]
 # Writes the query of what a panel shows.
 Written = Callable[[Look], str]
@@ -116,7 +120,8 @@ def panel(
 ) -> Callable[[Body], Callable[[Reader, Filters], None]]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
-    `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
+    `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place, and so does an
+    EmptyError. With `requests`, a
     button opens the requests of the page's selection that these conditions keep. With `figure`, another one shows its
     query for DuckDB; so does `query`, which writes it. A `bare` panel has neither border nor heading.
     """
@@ -139,7 +144,10 @@ def panel(
                 try:
                     with data.seeing(seen):
                         _show_incomplete(reader, tables)
-                        body(look)
+                        try:
+                            body(look)
+                        except EmptyError as empty:
+                            nothing(*empty.args)
                     _show_older(look, tables)
                 except MissingTableError as error:
                     st.caption(
@@ -264,6 +272,13 @@ def nothing(message: str = NOTHING, look: Look | None = None) -> None:
     elif look is not None and message == NOTHING:
         message += " Choose a longer one at the top of the page."
     st.text(message)
+
+
+def some(rows: pd.DataFrame, message: str = NOTHING, look: Look | None = None) -> pd.DataFrame:
+    """The rows. Raises EmptyError where there are none."""
+    if rows.empty:
+        raise EmptyError(message, look)
+    return rows
 
 
 def _has_rows(look: Look, table: str) -> bool:

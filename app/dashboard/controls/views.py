@@ -15,7 +15,7 @@ from tidemark.figures.timeline import session_at
 
 from .. import clock, who
 from ..filters import Filters
-from ..panel import Look, nothing
+from ..panel import EmptyError, Look, nothing
 from . import actions, timeline
 from .grid import count_column, grid, time_column
 
@@ -39,6 +39,8 @@ def show(reader: Reader, filters: Filters) -> None:
                 _requests(look, view)
             else:
                 view.body(look)
+        except EmptyError as empty:
+            nothing(*empty.args)
         except MissingTableError as error:
             nothing(f"No data yet: {error}.")
         except ForbiddenError as error:

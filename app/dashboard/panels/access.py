@@ -22,7 +22,7 @@ from .. import data, who
 from ..controls.grid import grid, time_column
 from ..controls.sharing import EXPIRES, seconds
 from ..filters import Filters
-from ..panel import Look, nothing, panel
+from ..panel import Look, panel, some
 
 # Draws a part of the page: of a home, its database, and the sites on offer.
 Part = Callable[[Path, Door, Sequence[str]], None]
@@ -96,16 +96,13 @@ def _shares(home: Path, door: Door, sites: Sequence[str]) -> None:
 @panel("Record of access", TABLE, help="The newest rows of quality.access.")
 def record_panel(look: Look) -> None:
     names = [name for name, *_ in COLUMNS]
-    entries = newest(look.rows)
-    if entries.empty:
-        return nothing("Nothing yet.")
+    entries = some(newest(look.rows), "Nothing yet.")
     table = pd.DataFrame(
         {name: [clipped(shown(value), 200) for value in entries[name]] for name in names[1:]}
     )
     table.insert(0, "time", look.wall(entries["time"]).to_numpy())
     labels = {name: st.column_config.TextColumn(name.capitalize()) for name in names[1:]}
     grid(table, "access-record", {"time": time_column("Time", look.filters.zone), **labels}, rows=12)
-    return None
 
 
 def _until(ends_at: datetime | None) -> str:

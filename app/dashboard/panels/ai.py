@@ -20,7 +20,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import DAY, HOUR, Filters
-from ..panel import SELDOM, Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, panel, some
 
 BOTS = "gold/bots"
 PAGES = "gold/bot_pages"
@@ -59,9 +59,7 @@ def ai_panel(look: Look) -> None:
     def ai(each: Selection) -> pd.DataFrame:
         return bots.ai(look.rows, each, span.bin_seconds)
 
-    visits = ai(selection)
-    if visits.empty:
-        return nothing("No AI crawler, and no visit from an assistant, in this range.", look)
+    visits = some(ai(selection), "No AI crawler, and no visit from an assistant, in this range.", look)
 
     def sums(each: Selection) -> dict[str, float | None]:
         counts = ai(each)
@@ -86,7 +84,6 @@ def ai_panel(look: Look) -> None:
     words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))
     if words:
         st.caption(f"Crawls by purpose: {words}.")
-    return None
 
 
 @panel(
@@ -99,9 +96,9 @@ def ai_panel(look: Look) -> None:
 )
 def operators_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    operators = bots.ai_operators(look.rows, selection).head(LISTED)
-    if operators.empty:
-        return nothing("No AI operator in this range.", look)
+    operators = some(
+        bots.ai_operators(look.rows, selection).head(LISTED), "No AI operator in this range.", look
+    )
     table = operators.assign(
         operator=[clipped(shown(name), NAME_SHOWN) for name in operators["operator"]],
         bots=[", ".join(map(shown, names)) for names in operators["bots"]],
@@ -119,7 +116,6 @@ def operators_panel(look: Look) -> None:
         "bots": text("Bots"),
     }
     grid_with_actions(table, "ai-operators", columns, filters, selection, rows=9)
-    return None
 
 
 def filters_of(rows: Rows, operator: str, names: list[str]) -> tuple[Filter, ...]:
@@ -139,9 +135,9 @@ def filters_of(rows: Rows, operator: str, names: list[str]) -> tuple[Filter, ...
 )
 def operator_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    operators = bots.ai_operators(look.rows, selection).head(LISTED)
-    if operators.empty:
-        return nothing("No AI operator in this range.", look)
+    operators = some(
+        bots.ai_operators(look.rows, selection).head(LISTED), "No AI operator in this range.", look
+    )
     operator = st.selectbox(
         "Operator", list(operators["operator"]), key="ai-operator", format_func=shown, width=240
     )
@@ -165,4 +161,3 @@ def operator_panel(look: Look) -> None:
     read = bots.read_by_operator(look.rows, selection, names, LISTED)
     if not read.empty:
         toplist(look, read, "path", "requests", heading="Requests", rows=5, finest=HOUR)
-    return None

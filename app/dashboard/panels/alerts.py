@@ -23,7 +23,7 @@ from ..charts.rulechart import metric_of, requests_view, rulechart, value_text
 from ..controls import actions, moved
 from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import EmptyError, Look, meaning, panel, some
 from .notes import notes_panel
 
 STATES = {
@@ -100,7 +100,7 @@ def rules_panel(look: Look) -> None:
     row = states.iloc[picked]
     rule, selection = rules[row["rule"]], look.selection()
     if rule is None:
-        return nothing(_gone(row["rule"]))
+        raise EmptyError(_gone(row["rule"]))
     start = selection.start or data.extent(look.reader, row["site"]).first or look.now
     end = min(selection.end or look.now, look.now)
     mine = fired[(fired["rule"] == row["rule"]) & (fired["site"] == row["site"])]
@@ -151,15 +151,13 @@ def _rules_columns(look: Look) -> dict[str, Any]:
     figure=alerts.alerts,
 )
 def fired_panel(look: Look) -> None:
-    fired = alerts.alerts(look.rows, look.selection())
-    if fired.empty:
-        return nothing("No alert fired in this range.")
+    fired = some(alerts.alerts(look.rows, look.selection()), "No alert fired in this range.")
     picked = _picked(look, fired)
     row = fired.iloc[picked or 0]
     st.text(_delivered(look, row, newest=picked is None))
     rule = _rule(_declared(look)[0], row["rule"])
     if rule is None:
-        return nothing(_gone(row["rule"]))
+        raise EmptyError(_gone(row["rule"]))
     width = timedelta(seconds=rule.seconds)
     start, end = _span(look, row, rule)
     around = _around(rule) * width
@@ -171,7 +169,6 @@ def fired_panel(look: Look) -> None:
             begun, over = (row[name].to_pydatetime() for name in ("window_start", "window_end"))
             selection = Selection(row["site"], begun, over, look.filters.zone, rule.filters)
             moved.offer(look, selection, rule.metric, st.container(width="content"))
-    return None
 
 
 def _picked(look: Look, fired: pd.DataFrame) -> int | None:

@@ -15,7 +15,7 @@ from ..controls.grid import bar_column, count_column, grid_with_actions, percent
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 from . import ai, identity, suspects
 
 BOTS = "gold/bots"
@@ -77,9 +77,7 @@ def _sums(rows: pd.DataFrame) -> dict[str, float]:
 @panel("Requests by kind", BOTS, requests=BOT)
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    counts = bots.over_time(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing("No bot in this range.", look)
+    counts = some(bots.over_time(look.rows, selection, span.bin_seconds), "No bot in this range.", look)
     moved.offer(look, selection, "bot_requests")
     stacked(
         look,
@@ -98,7 +96,6 @@ def time_panel(look: Look) -> None:
             lambda each: bots.over_time(look.rows, each, span.bin_seconds),
         ),
     )
-    return None
 
 
 @panel(
@@ -110,9 +107,7 @@ def time_panel(look: Look) -> None:
 )
 def who_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    rows = bots.bots(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing("No bot in this range.", look)
+    rows = some(bots.bots(look.rows, selection, LISTED), "No bot in this range.", look)
     table = rows.assign(
         bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in rows["bot_name"]],
         bot_kind=[kind_name(k) or "(none)" for k in rows["bot_kind"]],
@@ -148,7 +143,6 @@ def who_panel(look: Look) -> None:
         "disallowed": count_column("Forbidden", meaning("disallowed")),
     }
     grid_with_actions(table, "bots", settings, identity.of_bots(rows), selection, rows=8, where=BOT)
-    return None
 
 
 @panel(

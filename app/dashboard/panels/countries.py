@@ -20,7 +20,7 @@ from ..controls.actions import Requests, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, nothing, panel
+from ..panel import Look, panel, some
 
 TABLE = "gold/visitors_by_country"
 AUDIENCE = "gold/audience"
@@ -79,9 +79,7 @@ def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) 
 @panel("All countries", TABLE, requests=(), figure=countries.countries)
 def table_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
-    rows = countries.countries(look.rows, selection)
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(countries.countries(look.rows, selection), look=look)
     table = pd.DataFrame({"country": [country.name(c) for c in rows["country"]]})
     for name in countries.NAMES:
         table[name] = rows[name]
@@ -96,7 +94,6 @@ def table_panel(look: Look) -> None:
     }
     filters = [(is_filter("country", c),) for c in rows["country"]]
     grid_with_actions(table, "countries", columns, filters, selection, rows=11)
-    return None
 
 
 @panel(
@@ -107,9 +104,7 @@ def table_panel(look: Look) -> None:
 )
 def time_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    counts = countries.visitors(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(countries.visitors(look.rows, selection, span.bin_seconds), look=look)
     moved.offer(look, selection, "visitors")
     stacked(
         look,
@@ -127,7 +122,6 @@ def time_panel(look: Look) -> None:
             look, selection, span, lambda each: countries.visitors(look.rows, each, span.bin_seconds)
         ),
     )
-    return None
 
 
 def _audience(look: Look, field: str) -> None:

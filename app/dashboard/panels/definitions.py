@@ -21,7 +21,7 @@ from ..controls import forms, preview
 from ..controls.edit import save, why_fixed
 from ..controls.forms import Field
 from ..filters import Filters
-from ..panel import Look, nothing, panel
+from ..panel import Look, panel, some
 
 CHANGES_SHOWN = 10
 
@@ -298,13 +298,11 @@ def _message() -> None:
 )
 def changes_panel(look: Look) -> None:
     changes = notes.notes(look.rows)
-    changes = changes[changes["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
-    if changes.empty:
-        return nothing(
-            "Nothing yet. Once a goal or own hosts are changed, the pipeline notes the effect here."
-        )
+    changes = some(
+        changes[changes["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN),
+        "Nothing yet. Once a goal or own hosts are changed, the pipeline notes the effect here.",
+    )
     zone = look.filters.zone
     times = look.wall(changes["time"]).dt.strftime("%Y-%m-%d %H:%M")
     for at, text in zip(times, changes["text"], strict=True):
         st.text(f"{at} ({zone})  {shown(text)}")
-    return None

@@ -20,7 +20,7 @@ from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 
 TRAFFIC = "gold/traffic"
 ERRORS = "gold/errors"
@@ -83,9 +83,7 @@ def _failed(rows: pd.DataFrame) -> dict[str, float | None]:
 @panel("Statuses over time", TRAFFIC, requests=())
 def statuses_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    counts = errors.classes_over_time(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(errors.classes_over_time(look.rows, selection, span.bin_seconds), look=look)
     moved.offer(look, selection, "status_5xx" if counts["status_5xx"].any() else "status_4xx")
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
     timechart(
@@ -101,7 +99,6 @@ def statuses_panel(look: Look) -> None:
             look, selection, span, lambda each: errors.classes_over_time(look.rows, each, span.bin_seconds)
         ),
     )
-    return None
 
 
 @panel(
@@ -113,9 +110,9 @@ def statuses_panel(look: Look) -> None:
 )
 def missing_panel(look: Look) -> None:
     selection = look.selection()
-    rows = errors.errors(look.rows, selection, (404, 404), LISTED)
-    if rows.empty:
-        return nothing("No page was missing in this range.", look)
+    rows = some(
+        errors.errors(look.rows, selection, (404, 404), LISTED), "No page was missing in this range.", look
+    )
     # Without a condition on the path the query reads less, and few paths need none.
     paths = None if len(rows) <= REFERRED else list(rows["path"].head(REFERRED))
     came = errors.referrers(look.rows, selection, paths)
@@ -150,7 +147,6 @@ def missing_panel(look: Look) -> None:
     }
     filters = [(path_filter(rows["path"][i]), is_filter("status", 404)) for i in order.index]
     grid_with_actions(order.drop(columns="linked"), "missing", settings, filters, selection, rows=8)
-    return None
 
 
 def _referrer(first: pd.DataFrame, path: str) -> str:
@@ -160,9 +156,11 @@ def _referrer(first: pd.DataFrame, path: str) -> str:
 @panel("Server errors (5xx)", ERRORS, requests=(Where("status", ">=", 500),), figure=errors.errors)
 def broken_panel(look: Look) -> None:
     selection = look.selection()
-    rows = errors.errors(look.rows, selection, (500, 599), LISTED)
-    if rows.empty:
-        return nothing("No request failed at the server in this range.", look)
+    rows = some(
+        errors.errors(look.rows, selection, (500, 599), LISTED),
+        "No request failed at the server in this range.",
+        look,
+    )
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), PATH_SHOWN) for p in rows["path"]],
@@ -186,7 +184,6 @@ def broken_panel(look: Look) -> None:
         for path, status in zip(rows["path"], rows["status"], strict=True)
     ]
     grid_with_actions(table, "broken", settings, filters, selection, rows=8)
-    return None
 
 
 # What the heat map counts: columns, and what they keep of the requests.
@@ -200,9 +197,7 @@ COUNTED: dict[str, tuple[tuple[str, ...], tuple[Condition, ...]]] = {
 @panel("By hour and weekday", TRAFFIC, help="Counts of the whole range, in the chosen zone.", requests=())
 def heat_panel(look: Look) -> None:
     selection = look.selection()
-    cells = errors.by_hour_and_weekday(look.rows, selection)
-    if cells.empty:
-        return nothing(look=look)
+    cells = some(errors.by_hour_and_weekday(look.rows, selection), look=look)
     chosen = st.segmented_control(
         "Count",
         list(COUNTED),
@@ -242,4 +237,3 @@ def heat_panel(look: Look) -> None:
     }
     marks = [{"x": hour, "y": day} for hour, day in zip(listed["hour"].tolist(), listed["day"], strict=True)]
     chartdata.draw(look, chart, words, listed[["day", "hour", "count"]], columns_shown, marks, opens)
-    return None

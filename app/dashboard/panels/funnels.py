@@ -26,7 +26,7 @@ from ..controls.compared import metric, period_text
 from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import EmptyError, Look, meaning, panel, some
 from .overview import device_name
 from .sources import channel_name
 
@@ -104,7 +104,7 @@ def steps_panel(look: Look) -> None:
     unit = "Visitors" if definition.visitor else "Sessions"
     table = _counted(look, selection, definition)
     if not table["count"].iloc[0]:
-        return nothing(
+        raise EmptyError(
             f"Nobody took the first step, {shown(definition.steps[0].pattern)}, in this range.", look
         )
     period = look.earlier(selection)
@@ -150,7 +150,6 @@ def steps_panel(look: Look) -> None:
         "median": text("Median time", help="From the first step."),
     }
     grid(shown_table, "funnel", settings)
-    return None
 
 
 def _changes(now: pd.Series, before: pd.Series) -> list[float | None]:
@@ -188,9 +187,7 @@ def by_panel(look: Look) -> None:
         label_visibility="collapsed",
     )
     label = _label()
-    counts = _counted_by(look, selection, definition, label)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(_counted_by(look, selection, definition, label), look=look)
     names_of: dict[str, Callable[[str], str]] = {
         "country": country.name,
         "device": device_name,
@@ -211,7 +208,6 @@ def by_panel(look: Look) -> None:
     }
     filters = [(is_filter(label, v),) for v in counts[label]]
     grid_with_actions(table.head(LISTED), "funnel-by", settings, filters, selection, rows=8, where=VIEWS)
-    return None
 
 
 @panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS, query=_sql_lost)
@@ -232,7 +228,7 @@ def lost_panel(look: Look) -> None:
     if left.empty:
         step = names.index(chosen) if chosen in names else 0
         took = int(_counted(look, selection, definition)["count"].iloc[step])
-        return nothing(
+        raise EmptyError(
             "Everybody who took this step took the next one, too." if took else "Nobody took this step."
         )
     further = left[left["path"].notna()].reset_index(drop=True)
@@ -241,4 +237,3 @@ def lost_panel(look: Look) -> None:
         st.caption(f"{ended:,} of those who left here viewed no further page.")
     if len(further):
         toplist(look, further, "path", "count", heading="Viewed next", rows=NEXT)
-    return None

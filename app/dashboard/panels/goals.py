@@ -31,7 +31,7 @@ from ..controls.grid import (
     points_column,
 )
 from ..filters import HOUR, Filters
-from ..panel import Look, meaning, nothing, panel, sql_of
+from ..panel import EmptyError, Look, meaning, nothing, panel, some, sql_of
 from .sources import channel_name
 
 REACHED = "silver/session_goals"
@@ -146,9 +146,10 @@ def _define(label: str) -> None:
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
-    counts = goals.over_time(look.rows, selection, mine, span.bin_seconds)
-    if counts.empty:
-        return nothing(NONE_DECLARED if not mine else "No session of this range reached a goal.")
+    counts = some(
+        goals.over_time(look.rows, selection, mine, span.bin_seconds),
+        NONE_DECLARED if not mine else "No session of this range reached a goal.",
+    )
     order = counts.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
     names = {name: shown(name) for name in order.index[:MOST_LINES]}
 
@@ -177,7 +178,6 @@ def time_panel(look: Look) -> None:
     )
     if len(order) > MOST_LINES:
         st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")
-    return None
 
 
 @panel("Conversions by channel", REACHED, help=meaning("conversion_rate"), figure=sources.sources)
@@ -185,12 +185,10 @@ def channels_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
     if not mine:
-        return nothing(NONE_DECLARED)
+        raise EmptyError(NONE_DECLARED)
     chosen = st.selectbox("Goal", list(mine), key="goal", format_func=shown, bind="query-params", width=260)
     goal = mine[chosen if chosen in mine else next(iter(mine))]
-    rows = goals.by_channel(look.rows, selection, chosen, goal)
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(goals.by_channel(look.rows, selection, chosen, goal), look=look)
     table = rows.assign(channel=[channel_name(c) for c in rows["channel"]])
     settings = {
         "channel": st.column_config.TextColumn("Channel"),
@@ -202,7 +200,6 @@ def channels_panel(look: Look) -> None:
     grid_with_actions(
         table, "goal-channels", settings, filters, selection, rows=12, where=goals.matching(goal)
     )
-    return None
 
 
 @panel(
@@ -215,9 +212,9 @@ def channels_panel(look: Look) -> None:
 def searches_panel(look: Look) -> None:
     chosen = look.selection(HOUR)
     selection = searches.whole_days(chosen)
-    rows = searches.searches(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing("Nobody searched on the site in this range.", look)
+    rows = some(
+        searches.searches(look.rows, selection, LISTED), "Nobody searched on the site in this range.", look
+    )
     table = _with_change(look, selection, rows, "term", searches.searches_only)
     settings = {
         "term": st.column_config.TextColumn("Term", width=TEXT_WIDTH),
@@ -228,7 +225,6 @@ def searches_panel(look: Look) -> None:
     grid_with_actions(table, "searches", settings, filters, selection, rows=10, where=searches.SEARCHED)
     if selection != chosen:
         st.caption("Of whole days (UTC).")
-    return None
 
 
 _VISITORS_AND_CHANGE = {
@@ -246,9 +242,11 @@ def downloads_panel(look: Look) -> None:
     def before(rows: Rows, period: Selection) -> pd.Series[int]:
         return searches.downloads_only(rows, period, extensions)
 
-    listed = searches.downloads(look.rows, selection, extensions, LISTED)
-    if listed.empty:
-        return nothing("No file was downloaded in this range.", look)
+    listed = some(
+        searches.downloads(look.rows, selection, extensions, LISTED),
+        "No file was downloaded in this range.",
+        look,
+    )
     table = _with_change(look, selection, listed, "path", before)
     settings = {
         "path": st.column_config.TextColumn("File", width=TEXT_WIDTH),
@@ -257,7 +255,6 @@ def downloads_panel(look: Look) -> None:
     }
     filters = [(is_filter("path", path),) for path in listed["path"]]
     grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(PEOPLE,))
-    return None
 
 
 def _with_change(

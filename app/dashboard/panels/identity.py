@@ -14,7 +14,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..filters import HOUR
 from ..kinds import kind_name
-from ..panel import SELDOM, Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, panel, some
 
 BOTS = "gold/bots"
 LISTED = 300
@@ -33,9 +33,10 @@ FORBIDDEN = (Where("disallowed", "=", True),)
 )
 def pretenders_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    rows = bots.pretenders(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing("Every bot whose operator publishes networks comes from these.")
+    rows = some(
+        bots.pretenders(look.rows, selection, LISTED),
+        "Every bot whose operator publishes networks comes from these.",
+    )
     table = rows.assign(
         bot_name=[clipped(shown(name), NAME_SHOWN) for name in rows["bot_name"]],
         network=[kind_name(name) or "Other" for name in rows["network"]],
@@ -54,7 +55,6 @@ def pretenders_panel(look: Look) -> None:
         for row in rows[["bot_name", "network", "as_org"]].assign(bot_verified=bots.FORGED).to_dict("records")
     ]
     grid_with_actions(table, "pretenders", columns, filters, selection, rows=8)
-    return None
 
 
 @panel(
@@ -67,9 +67,10 @@ def pretenders_panel(look: Look) -> None:
 def robots_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     rows = bots.bots(look.rows, selection)
-    rows = rows[rows["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED)
-    if rows.empty:
-        return nothing("No bot asked for what robots.txt forbids, or no site names its robots.txt.")
+    rows = some(
+        rows[rows["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED),
+        "No bot asked for what robots.txt forbids, or no site names its robots.txt.",
+    )
     table = rows.assign(
         bot_name=[clipped(shown(name), NAME_SHOWN) or "(not named)" for name in rows["bot_name"]],
         bot_verified=[each or "not verifiable" for each in rows["bot_verified"]],
@@ -85,7 +86,6 @@ def robots_panel(look: Look) -> None:
     }
     shown_table = table.reset_index(drop=True)
     grid_with_actions(shown_table, "robots", columns, of_bots(rows), selection, rows=9, where=FORBIDDEN)
-    return None
 
 
 def of_bots(rows: pd.DataFrame) -> list[tuple[Filter, ...]]:

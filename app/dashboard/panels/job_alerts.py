@@ -15,7 +15,7 @@ from .. import data
 from ..controls.actions import Requests, requests_button
 from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..panel import LIVE, Look, nothing, panel
+from ..panel import LIVE, EmptyError, Look, panel
 
 # Tables with these columns; one that is not there raises nothing.
 TABLES = ("intrusion/traffic_alerts", "intrusion/login_alerts")
@@ -42,14 +42,13 @@ def show(reader: Reader, filters: Filters) -> None:
 def alerts_panel(look: Look) -> None:
     frames = [rows for table in TABLES if not (rows := _latest(look.reader, table)).empty]
     if not frames:
-        return nothing("No alert was raised.")
+        raise EmptyError("No alert was raised.")
     latest = pd.concat(frames).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
     picked = grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6, select=True)
     if picked is not None:
         address = Where("client_ip", "=", latest["client_ip"].iloc[picked])
         view = Requests(Selection(zone=look.filters.zone), (address,))
         requests_button(view, "alert-requests", "Show the requests of this address", icon=None)
-    return None
 
 
 def alerts_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:

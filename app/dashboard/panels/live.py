@@ -19,7 +19,7 @@ from .. import clock, country, data, demo
 from ..charts.timechart import bin_words, stacked
 from ..controls.grid import grid, time_column
 from ..filters import Filters, Span
-from ..panel import LIVE, Look, nothing, panel
+from ..panel import LIVE, Look, panel, some
 from . import job_alerts
 from .countries import PEOPLE, draw_map
 
@@ -119,9 +119,9 @@ def _curve(values: pd.Series) -> str:
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
-    counts = countries.visitors(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing("No visitors in the last hour.", look)
+    counts = some(
+        countries.visitors(look.rows, selection, span.bin_seconds), "No visitors in the last hour.", look
+    )
     stacked(
         look,
         counts,
@@ -136,7 +136,6 @@ def windows_panel(look: Look) -> None:
         height=340,
         zoom=False,
     )
-    return None
 
 
 def _last_hour(look: Look, window: int) -> Span:
@@ -160,20 +159,20 @@ def map_panel(look: Look) -> None:
     help="Lines that broke a rule. They are kept byte for byte; bytes that are no text show as escapes.",
 )
 def rejected_panel(look: Look) -> None:
-    latest = if_any(
-        look.rows,
-        query(
-            "silver/rejected",
-            REJECTED_COLUMNS,
-            look.filters.sites(),
-            order_by=["-rejected_at"],
-            limit=REJECTED_SHOWN,
+    latest = some(
+        if_any(
+            look.rows,
+            query(
+                "silver/rejected",
+                REJECTED_COLUMNS,
+                look.filters.sites(),
+                order_by=["-rejected_at"],
+                limit=REJECTED_SHOWN,
+            ),
         ),
+        "No line was rejected.",
     )
-    if latest.empty:
-        return nothing("No line was rejected.")
     grid(rejected_table(latest, look), "rejected-latest", rejected_columns(look), rows=6)
-    return None
 
 
 REJECTED_COLUMNS = ["rejected_at", "site", "reasons", "nearest_format", "failed_field", "value"]

@@ -16,7 +16,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 
 TABLE = "gold/networks"
 LISTED = 500
@@ -36,9 +36,11 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel("Requests by kind of network", TABLE, requests=(Where("network", "is not null"),))
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    counts = networks.over_time(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing("No request from a network of the lists in this range.", look)
+    counts = some(
+        networks.over_time(look.rows, selection, span.bin_seconds),
+        "No request from a network of the lists in this range.",
+        look,
+    )
     stacked(
         look,
         counts,
@@ -56,7 +58,6 @@ def time_panel(look: Look) -> None:
             lambda each: networks.over_time(look.rows, each, span.bin_seconds),
         ),
     )
-    return None
 
 
 @panel(
@@ -68,9 +69,7 @@ def time_panel(look: Look) -> None:
 )
 def table_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    rows = networks.networks(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(networks.networks(look.rows, selection, LISTED), look=look)
     table = rows.assign(
         network=[kind_name(name) or "Other" for name in rows["network"]],
         as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
@@ -90,7 +89,6 @@ def table_panel(look: Look) -> None:
         for network, organisation in zip(rows["network"], rows["as_org"], strict=True)
     ]
     grid_with_actions(table, "networks", columns, filters, selection, rows=12)
-    return None
 
 
 @panel(
@@ -102,9 +100,10 @@ def table_panel(look: Look) -> None:
 )
 def cities_panel(look: Look) -> None:
     selection = look.selection()
-    rows = networks.cities(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing("No city is known. A database of cities makes them known: the setting city_database.")
+    rows = some(
+        networks.cities(look.rows, selection, LISTED),
+        "No city is known. A database of cities makes them known: the setting city_database.",
+    )
     table = rows.assign(
         city=[clipped(shown(name), NAME_SHOWN) for name in rows["city"]],
         region=[clipped(shown(name), NAME_SHOWN) for name in rows["region"]],
@@ -123,4 +122,3 @@ def cities_panel(look: Look) -> None:
         for city, code in zip(rows["city"], rows["country"], strict=True)
     ]
     grid_with_actions(table, "cities", columns, filters, selection, rows=12, where=(silver.PEOPLE,))
-    return None

@@ -15,7 +15,7 @@ from tidemark.figures.text import clipped, plain, shown
 from .. import data, who
 from ..controls import noting
 from ..controls.grid import grid, time_column
-from ..panel import Look, nothing, panel
+from ..panel import Look, panel, some
 
 ALL_SITES = "All sites"
 TEXT_SHOWN = 300
@@ -38,8 +38,7 @@ def notes_panel(look: Look) -> None:
     home = noting.home_to_write(look.reader)
     if home is not None:
         _form(look, home)
-    if listed.empty:
-        return nothing("No note in this range.")
+    some(listed, "No note in this range.")
     table = pd.DataFrame(
         {
             "time": look.wall(listed["time"]),
@@ -57,7 +56,6 @@ def notes_panel(look: Look) -> None:
     picked = grid(table, "notes", columns, rows=8, select=home is not None)
     if picked is not None and home is not None:
         _remover(home, listed.iloc[picked])
-    return None
 
 
 def _form(look: Look, home: Path) -> None:

@@ -16,7 +16,7 @@ from .. import data
 from ..charts import basic, timechart
 from ..controls.grid import bar_column, count_column, grid, time_column
 from ..filters import Filters
-from ..panel import Look, nothing, panel
+from ..panel import Look, nothing, panel, some
 
 TOP_VALUES = 30
 TOP_SITES = 7
@@ -68,9 +68,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
             bins = Bins(span.bin_seconds)
         columns: Columns = {"bin": bins.of(time), "site": "site", count: total(count)}
         where = look.filters.where(time, span)
-        counts = look.rows(query(table, columns, where, group_by=["bin", "site"]))
-        if counts.empty:
-            return nothing(look=look)
+        counts = some(look.rows(query(table, columns, where, group_by=["bin", "site"])), look=look)
         counts = in_utc(counts, bins).assign(site=[shown(site) for site in counts["site"]])
         kept, names = basic.top_series(counts, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
@@ -81,7 +79,6 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         timechart.over_time(
             look, long, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds, part=f"-{table}"
         )
-        return None
 
     title = f"{count[:1].upper()}{count[1:]}"
     return panel(f"{plain(title)} over time, by site", table, help=_help(contract, count))(over_time)
@@ -96,14 +93,14 @@ def _top_panel(
         where = look.filters.where(time, look.span(look.window(table)))
         columns = {column: column} | {name: total(name) for name in counts}
         order = [f"-{counts[0]}", column]
-        values = look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES))
-        if values.empty:
-            return nothing(look=look)
+        values = some(
+            look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES)),
+            look=look,
+        )
         values[column] = [shown(value) for value in values[column]]
         named = {column: st.column_config.TextColumn(column)} | {name: count_column(name) for name in counts}
         named[counts[0]] = bar_column(counts[0], values[counts[0]].max())
         grid(values, f"top-{table}-{column}", named, rows=10)
-        return None
 
     top_values.__name__ = top_values.__qualname__ = f"top_{column}"
     return panel(f"Top values of {plain(column)}", table, help=_help(contract, column, *counts))(top_values)
@@ -117,9 +114,7 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
     def newest_rows(look: Look) -> None:
         sites = look.filters.sites() if "site" in columns else ()
         order = [f"-{time}"] if time else []
-        rows = look.rows(query(table, columns, sites, order_by=order, limit=NEWEST))
-        if rows.empty:
-            return nothing(look=look)
+        rows = some(look.rows(query(table, columns, sites, order_by=order, limit=NEWEST)), look=look)
         named: dict[str, object] = {name: count_column(name) for name in contract.names("counts")}
         for name in columns:
             if isinstance(rows[name].dtype, pd.DatetimeTZDtype):
@@ -128,6 +123,5 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
             elif rows[name].dtype == object:
                 rows[name] = [shown(value) for value in rows[name]]
         grid(rows, f"newest-{table}", named, rows=12)
-        return None
 
     return panel("Newest rows", table, help=_help(contract, *columns))(newest_rows)

@@ -21,7 +21,7 @@ from ..charts.timechart import bin_words, timechart
 from ..controls import actions, address, compared, moved
 from ..controls.toplist import toplist
 from ..filters import DAY, Filters
-from ..panel import SELDOM, Look, meaning, nothing, panel, query_button
+from ..panel import SELDOM, EmptyError, Look, meaning, panel, query_button, some
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -125,9 +125,7 @@ def chart_panel(look: Look) -> None:
         counts = overview.figure_over_time(look.rows, each, span.bin_seconds, figure.name)
         return counts.assign(**{figure.name: counts[figure.name] * figure.times})
 
-    values = counted(selection)
-    if values.empty:
-        return nothing(look=look)
+    values = some(counted(selection), look=look)
     moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name))
     before = compared.over_time(look, selection, span, counted)
     timechart(
@@ -143,7 +141,6 @@ def chart_panel(look: Look) -> None:
         kept={figure.label: ((), figure.where)},
         sums=not figure.unit,
     )
-    return None
 
 
 @panel("Top pages", "gold/pages", requests=VIEWS, figure=pages.pages)
@@ -216,10 +213,9 @@ def moved_panel(look: Look) -> None:
     selection, figure = compared.whole_hours(look, look.selection()), chosen_figure()
     period = look.earlier(selection)
     if period is None:
-        return nothing("Nothing to compare with. Choose a range that has a period before it.")
+        raise EmptyError("Nothing to compare with. Choose a range that has a period before it.")
     metric = EXPLAINED.get(figure.name, figure.name)
     explained = explain.explain(look.rows, metric, selection, period, quick=True)
     if explained.change and explained.rows.empty:
-        return nothing("Tables of full hours have no parts of this change: press What moved above.")
+        raise EmptyError("Tables of full hours have no parts of this change: press What moved above.")
     moved.draw(look, explained, "moved", MOST_MOVED)
-    return None

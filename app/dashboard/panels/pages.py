@@ -18,7 +18,7 @@ from ..controls import compared, moved
 from ..controls.actions import is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 
 TRAFFIC = "gold/traffic"
 PAGES = "gold/pages"
@@ -54,8 +54,7 @@ def pages_panel(look: Look) -> None:
         rows = pages.pages(look.rows, selection, LISTED)
     else:
         rows = pages.with_sessions(look.rows, selection, LISTED)
-    if rows.empty:
-        return nothing(look=look)
+    some(rows, look=look)
     table = rows.assign(path=[clipped(shown(p), PATH_SHOWN) for p in rows["path"]])
     table.insert(2, "change", compared.ratios(compared.of_rows(look, rows, selection, pages.COUNTED)))
     if "bounces" in table:
@@ -71,14 +70,11 @@ def pages_panel(look: Look) -> None:
     }
     filters = [(is_filter("path", p),) for p in rows["path"]]
     grid_with_actions(table, "pages", settings, filters, selection, rows=14, where=VIEWS)
-    return None
 
 
 def _ends(look: Look, column: str, heading: str) -> None:
     selection = look.selection()
-    rows = sessions.by(look.rows, selection, column, LISTED)
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(sessions.by(look.rows, selection, column, LISTED), look=look)
     table = pd.DataFrame(
         {
             "page": [clipped(shown(p), PATH_SHOWN) for p in rows[column]],
@@ -96,7 +92,6 @@ def _ends(look: Look, column: str, heading: str) -> None:
     field = "entry_page" if column == "entry_page" else "path"
     filters = [(is_filter(field, p),) for p in rows[column]]
     grid_with_actions(table, f"sessions-{column.replace('_', '-')}s", settings, filters, selection, rows=8)
-    return None
 
 
 @panel("Top entry pages", SESSIONS, requests=VIEWS, figure=partial(sessions.by, column="entry_page"))
@@ -125,9 +120,7 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     def counted(each: Selection) -> pd.DataFrame:
         return overview.over_time(look.rows, each, span.bin_seconds, visitors=False)
 
-    counts = counted(selection)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(counted(selection), look=look)
     moved.offer(look, selection, next(iter(names)))
     before = compared.over_time(look, selection, span, counted)
     timechart(
@@ -141,4 +134,3 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
         selection=selection,
         before=before,
     )
-    return None

@@ -21,7 +21,7 @@ from ..controls.compared import period_text
 from ..controls.grid import bar_column, count_column, grid, percent_column
 from ..controls.suggested import suggested_pages
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import NOTHING, EmptyError, Look, meaning, panel
 
 TABLES = (STEPS, SESSIONS)
 VIEWS = (VIEW,)
@@ -115,7 +115,7 @@ def flow_panel(look: Look) -> None:
     walked = _counted(look, selection)
     number = int(walked.levels[0]["count"].sum()) if len(walked.levels[0]) else 0
     if not number:
-        return nothing(look=look)
+        raise EmptyError(NOTHING, look)
     backward = _direction() == BACK
     way = "back from" if backward else "from"
     where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)
@@ -129,7 +129,6 @@ def flow_panel(look: Look) -> None:
         _table(look, walked, period, backward=backward)
         if period is not None:
             st.caption(period_text(look, selection))
-    return None
 
 
 def _table(look: Look, walked: Paths, period: Selection | None, *, backward: bool) -> None:

@@ -25,7 +25,7 @@ from ..charts.timechart import timechart
 from ..controls import actions, compared
 from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions
 from ..filters import DAY, Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, nothing, panel, some
 from .errors import path_filter
 
 LATENCY = "gold/latency"
@@ -121,9 +121,7 @@ def quantiles_panel(look: Look) -> None:
         times = latency.over_time(look.rows, each, span.bin_seconds)
         return times.assign(**{name: times[name] * 1000 for name in ("p50", "p95", "p99")})
 
-    quantiles = millis(selection)
-    if quantiles.empty:
-        return nothing(UNTIMED, look)
+    quantiles = some(millis(selection), UNTIMED, look)
     before = compared.over_time(look, compared.whole_hours(look, selection), span, millis)
     timechart(
         look,
@@ -137,15 +135,12 @@ def quantiles_panel(look: Look) -> None:
         sums=False,
         before=before,
     )
-    return None
 
 
 @panel("Requests by time and latency", LATENCY, requests=TIMED)
 def heat_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    cells = latency.heat(look.rows, selection, span.bin_seconds)
-    if cells.empty:
-        return nothing(UNTIMED, look)
+    cells = some(latency.heat(look.rows, selection, span.bin_seconds), UNTIMED, look)
     cells["when"] = look.wall(cells["bin"]).dt.strftime("%m-%d %H:%M")
     bounds = latency.rows_of(cells)
     names = {low: f"{took(low)} – {took(high)}" for low, high in bounds}
@@ -191,7 +186,6 @@ def heat_panel(look: Look) -> None:
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
     words += note_words(noted)
     chartdata.draw(look, chart, words, listed[list(columns)], columns, marks, opens)
-    return None
 
 
 def took_column(label: str, help: str | None = None) -> Written:
@@ -209,14 +203,16 @@ def took_column(label: str, help: str | None = None) -> Written:
 )
 def slow_panel(look: Look) -> None:
     selection = look.selection()
-    slow = data.remembered(
-        look.reader,
-        COUNTED,
-        f"slow hours {selection}",
-        lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
+    slow = some(
+        data.remembered(
+            look.reader,
+            COUNTED,
+            f"slow hours {selection}",
+            lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
+        ),
+        "No page was slower in one hour than in its others.",
+        look,
     )
-    if slow.empty:
-        return nothing("No page was slower in one hour than in its others.", look)
     slow = slow.head(SLOW_SHOWN)
     table = pd.DataFrame(
         {
@@ -244,7 +240,6 @@ def slow_panel(look: Look) -> None:
     }
     filters = [(path_filter(p),) for p in slow["path"]]
     grid_with_actions(table, "slower", settings, filters, selection, rows=6, where=latency.SERVED)
-    return None
 
 
 @panel(
@@ -265,8 +260,7 @@ def pages_panel(look: Look) -> None:
 
     key = f"slowest {selection} {whole} {period}"
     listed, changes = data.remembered(look.reader, COUNTED, key, counted)
-    if listed.empty:
-        return nothing(f"No page has {LEAST} requests with a duration in this range.", look)
+    some(listed, f"No page has {LEAST} requests with a duration in this range.", look)
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), LISTED) for p in listed["path"]],
@@ -287,4 +281,3 @@ def pages_panel(look: Look) -> None:
     }
     filters = [(path_filter(p),) for p in listed["path"]]
     grid_with_actions(table, "slowest", settings, filters, selection, rows=10, where=latency.SERVED)
-    return None

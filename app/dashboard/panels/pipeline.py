@@ -18,7 +18,7 @@ from ..charts import processed
 from ..charts.timechart import over_time
 from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..panel import LIVE, Look, nothing, panel
+from ..panel import LIVE, EmptyError, Look, panel, some
 
 PROGRESS = "quality/progress"
 ACCOUNTS = "quality/accounts"
@@ -62,9 +62,7 @@ COLUMNS = [
 
 @panel("Flows, at their last batch", PROGRESS, ACCOUNTS, every=LIVE)
 def flows_panel(look: Look) -> None:
-    batches = last_batches(look)
-    if batches.empty:
-        return nothing("No batch has been recorded yet.")
+    batches = some(last_batches(look), "No batch has been recorded yet.")
     sums = _sums(look)
     # A flow that has committed nothing for this long while lines wait is stuck.
     stale = data.contract(look.reader, PROGRESS).number("stale_seconds")
@@ -95,7 +93,6 @@ def flows_panel(look: Look) -> None:
             notes.append(f"{late:,} late and {rejected:,} rejected so far")
         if notes:
             st.caption(plain("; ".join(notes)))
-    return None
 
 
 def _sums(look: Look) -> dict[str, tuple[int, int]]:
@@ -116,15 +113,13 @@ def _history_panel(column: str, title: str, unit: str, form: str) -> Callable[[R
     def body(look: Look) -> None:
         columns: Columns = {"series": "flow", "value": greatest(column)}
         span, values = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
-        if values.empty:
-            return nothing(look=look)
+        some(values, look=look)
         values = values.dropna(subset=["value"]).sort_values("bin")
         values = values.assign(bin=look.wall(values["bin"]), series=[shown(s) for s in values["series"]])
         series = sorted(set(values["series"]), reverse=True)
         over_time(
             look, values, unit=unit, series=series, number=form, height=230, bin_seconds=span.bin_seconds
         )
-        return None
 
     body.__name__ = body.__qualname__ = f"{column}_panel"
     return panel(title, PROGRESS, help="The greatest value in each time bin.")(body)
@@ -144,13 +139,11 @@ HISTORY = {column: _history_panel(column, title, unit, form) for column, title, 
 )
 def backfills_panel(look: Look) -> None:
     columns = ["table", "complete", "done", "total"]
-    states = if_any(look.rows, query(data.INVENTORY, columns, order_by=["table"]))
-    if states.empty:
-        return nothing(WHOLE)
+    states = some(if_any(look.rows, query(data.INVENTORY, columns, order_by=["table"])), WHOLE)
     complete = states["complete"].astype(bool)
     lacking, recomputed = states[~complete], states[complete & states["done"].notna()]
     if lacking.empty and recomputed.empty:
-        return nothing(WHOLE)
+        raise EmptyError(WHOLE)
     for table, _, done, parts in lacking.itertuples(index=False):
         if pd.isna(parts):
             st.text(f"{shown(table)} is incomplete: its backfill has not begun.")
@@ -164,7 +157,6 @@ def backfills_panel(look: Look) -> None:
     ]
     for (done, parts), names in groups:
         _progress(shown(", ".join(names)) if len(names) < _MANY else f"{len(names)} tables", done, parts)
-    return None
 
 
 def _progress(what: str, done: float, parts: float) -> None:
@@ -175,17 +167,13 @@ def _progress(what: str, done: float, parts: float) -> None:
 def counts_panel(look: Look) -> None:
     names = {"late": "Late", "rejected": "Rejected"}
     span, counts = processed.binned(look, ACCOUNTS, "committed_at", {c: total(c) for c in names})
-    if counts.empty:
-        return nothing(look=look)
+    some(counts, look=look)
     processed.bars(look, span, counts, names, "Lines", height=230)
-    return None
 
 
 @panel("Latest batches", PROGRESS)
 def batches_panel(look: Look) -> None:
-    rows = look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES))
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES)), look=look)
     for column in ("recorded_at", "newest_event_time"):
         rows[column] = look.wall(rows[column])
     zone = look.filters.zone
@@ -202,4 +190,3 @@ def batches_panel(look: Look) -> None:
         "newest_event_time": time_column("Newest event", zone),
     }
     grid(rows, "batches", settings)
-    return None

@@ -18,7 +18,7 @@ from ..charts.chartdata import data_view
 from ..controls import actions
 from ..controls.grid import count_column, grid, time_column
 from ..filters import Filters
-from ..panel import Look, nothing, panel
+from ..panel import EmptyError, Look, panel, some
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
 RESULTS = "quality/results"
@@ -75,11 +75,10 @@ def balance_panel(look: Look) -> None:
 
 @panel("Expectations, latest run", RESULTS)
 def expectations_panel(look: Look) -> None:
-    newest = look.rows(
-        query(RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"])
+    newest = some(
+        look.rows(query(RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"])),
+        "No expectation has run yet.",
     )
-    if newest.empty:
-        return nothing("No expectation has run yet.")
     columns = [
         "run_time",
         "table",
@@ -138,15 +137,13 @@ def expectations_panel(look: Look) -> None:
         "run_time": time_column("Run", look.filters.zone),
     }
     grid(table, "expectations", settings, rows=12)
-    return None
 
 
 @panel("Expectations over time", RESULTS)
 def history_panel(look: Look) -> None:
     columns: Columns = {"success": "success", "n": count()}
     span, counts = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
-    if counts.empty:
-        return nothing(look=look)
+    some(counts, look=look)
     names = {"holds": "Holds", "failed": "Failed"}
     wide = pd.DataFrame(
         {
@@ -156,7 +153,6 @@ def history_panel(look: Look) -> None:
         }
     )
     processed.bars(look, span, wide, names, "Results")
-    return None
 
 
 @panel("Lines over time", ACCOUNTS, help="By when they were processed. Late lines are accepted lines too.")
@@ -165,12 +161,10 @@ def flow_panel(look: Look) -> None:
     span, counts = processed.binned(
         look, ACCOUNTS, "committed_at", columns, (Where("flow", "=", "requests"),)
     )
-    if counts.empty:
-        return nothing(look=look)
+    some(counts, look=look)
     counts["accepted"] = counts["accepted"] - counts["late"]
     names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
     processed.bars(look, span, counts, names, "Lines")
-    return None
 
 
 def newest_rejected(look: Look) -> pd.DataFrame:
@@ -189,9 +183,7 @@ def newest_rejected(look: Look) -> pd.DataFrame:
 
 @panel("Rejected by reason", REJECTED, help=f"Of the newest {REJECTED_READ:,} rejected lines in the range.")
 def reasons_panel(look: Look) -> None:
-    rejected = newest_rejected(look)
-    if rejected.empty:
-        return nothing("No line was rejected in this range.")
+    rejected = some(newest_rejected(look), "No line was rejected in this range.")
     counts = rejected["reasons"].explode().dropna().value_counts()
     reasons = counts.rename_axis("reason").reset_index(name="lines")
     reasons["reason"] = [clipped(shown(r), 60) for r in reasons["reason"]]
@@ -201,7 +193,6 @@ def reasons_panel(look: Look) -> None:
         basic.ranking(top, "reason", "lines", "Lines"), look.key, f"Rejected lines by reason: {words}."
     )
     data_view(look, reasons, {"reason": "Reason", "lines": count_column("Lines")})
-    return None
 
 
 @panel(
@@ -211,12 +202,10 @@ def reasons_panel(look: Look) -> None:
 )
 def lateness_panel(look: Look) -> None:
     sites = look.rows(query(SITES, ["site", "lateness"], look.filters.sites()))
-    sites = sites[[v is not None for v in sites["lateness"]]]
-    if sites.empty:
-        return nothing(look=look)
+    sites = some(sites[[v is not None for v in sites["lateness"]]], look=look)
     behind = _ranges(data.contract(look.reader, SITES).names("lateness_bounds"))
     if not behind:
-        return nothing("The ranges are known once the pipeline has started with this version.")
+        raise EmptyError("The ranges are known once the pipeline has started with this version.")
     rows = [
         {"site": shown(site), "behind": behind[i], "lines": int(n)}
         for site, counts in zip(sites["site"], sites["lateness"], strict=True)
@@ -234,7 +223,6 @@ def lateness_panel(look: Look) -> None:
                 table.pivot(index="site", columns="behind", values="lines")[behind].reset_index(),
                 "lateness",
             )
-    return None
 
 
 def _ranges(bounds: list[str]) -> list[str]:
@@ -249,9 +237,9 @@ def _ranges(bounds: list[str]) -> list[str]:
 def formats_panel(look: Look) -> None:
     columns: dict[str, str | Expression] = {"site": "site", "format": "format", "requests": total("requests")}
     columns |= {"first": least("first_event_time"), "newest": greatest("newest_event_time")}
-    rows = look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"]))
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(
+        look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"])), look=look
+    )
     rows = rows.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
     shown_rows = rows.assign(
         site=[shown(s) for s in rows["site"]],
@@ -273,14 +261,11 @@ def formats_panel(look: Look) -> None:
         where = (Where("site", "=", row["site"]), Where("format", "=", row["format"]))
         view = actions.Requests(Selection(zone=look.filters.zone), where)
         actions.requests_button(view, "format-requests", "Show its requests", icon=None)
-    return None
 
 
 @panel("Rejected lines", REJECTED)
 def browser_panel(look: Look) -> None:
-    rejected = newest_rejected(look)
-    if rejected.empty:
-        return nothing("No line was rejected in this range.")
+    rejected = some(newest_rejected(look), "No line was rejected in this range.")
     reasons = sorted({r for row in rejected["reasons"] if row is not None for r in row})
     cells = st.columns([1, 2])
     reason = cells[0].selectbox("Reason", ["Any", *reasons], key="rejected-reason")
@@ -289,9 +274,7 @@ def browser_panel(look: Look) -> None:
         rejected = rejected[[row is not None and reason in row for row in rejected["reasons"]]]
     if text:
         rejected = rejected[[text in shown(v) for v in rejected["value"]]]
-    rejected = rejected.head(REJECTED_SHOWN)
-    if rejected.empty:
-        return nothing("No rejected line fits.")
+    rejected = some(rejected.head(REJECTED_SHOWN), "No rejected line fits.")
     full = rejected_table(rejected, look).assign(line=[shown(v) for v in rejected["value"]])
     picked = grid(
         rejected_table(rejected, look),
@@ -303,4 +286,3 @@ def browser_panel(look: Look) -> None:
     )
     if picked is not None:
         st.code(full["line"].iloc[picked], language=None, wrap_lines=True)
-    return None

@@ -19,7 +19,7 @@ from .. import clock
 from ..charts.timechart import over_time
 from ..controls.grid import change_column, grid, time_column
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import EmptyError, Look, meaning, panel, some
 
 AS_OF, CHANGED, METRIC, WHICH = "as-of", "changed-only", "reported-metric", "reported-which"
 FIRST, AT = "First reports", "Reports at a time"
@@ -80,9 +80,7 @@ def changes(look: Look) -> pd.DataFrame:
     figure=reported.reports,
 )
 def summary_panel(look: Look) -> None:
-    days_changed = changes(look)
-    if days_changed.empty:
-        return nothing(NONE)
+    days_changed = some(changes(look), NONE)
     differing = days_changed[days_changed["changed"]]
     days = ["site", "day"]
     last = days_changed["changed_at"].max()
@@ -115,7 +113,6 @@ def summary_panel(look: Look) -> None:
         help="When a changed figure was last reported: today at a time, or on a day.",
         height="stretch",
     )
-    return None
 
 
 def _short(look: Look, last: Any) -> str:
@@ -143,9 +140,7 @@ def _largest(differing: pd.DataFrame) -> str:
     figure=reported.reports,
 )
 def chart_panel(look: Look) -> None:
-    rows = changes(look)
-    if rows.empty:
-        return nothing(NONE)
+    rows = some(changes(look), NONE)
     metric = st.segmented_control(
         "Figure",
         list(NAMES),
@@ -173,7 +168,6 @@ def chart_panel(look: Look) -> None:
         before_name="as reported",
     )
     st.caption("Dashed: as reported. Bars: now.")
-    return None
 
 
 def _by_day(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
@@ -196,16 +190,13 @@ def _by_day(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     figure=reported.reports,
 )
 def days_panel(look: Look) -> None:
-    rows = changes(look)
-    if rows.empty:
-        return nothing(NONE)
+    rows = some(changes(look), NONE)
     if st.session_state.get(CHANGED, True):
         rows = rows[rows["changed"]].reset_index(drop=True)
-    if rows.empty:
-        return nothing("Nothing has changed since it was reported.")
+    some(rows, "Nothing has changed since it was reported.")
     picked = grid(_table(look, rows), "as-reported", _columns(look), rows=12, select=True)
     if picked is None:
-        return nothing("Select a row to see the history of its day.")
+        raise EmptyError("Select a row to see the history of its day.")
     row = rows.iloc[picked]
     return _history(look, row["site"], row["day"].to_pydatetime())
 

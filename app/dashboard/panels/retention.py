@@ -26,7 +26,7 @@ from ..controls import actions
 from ..controls.compared import metric, period_text
 from ..controls.grid import count_column, percent_column
 from ..filters import Filters
-from ..panel import SELDOM, Look, meaning, nothing, panel
+from ..panel import NOTHING, SELDOM, EmptyError, Look, meaning, panel, some
 
 HOURS = "gold/visitor_hours"
 PEOPLE = (silver.PEOPLE,)
@@ -162,9 +162,8 @@ def cohorts_panel(look: Look) -> None:
     counted = _counted(look, by)
     cohorts = _shown(counted, look.selection(), by)
     if not cohorts:
-        return nothing(look=look)
+        raise EmptyError(NOTHING, look)
     triangle.triangle(counted, cohorts, [label(counted.periods[c], by) for c in cohorts], by, AFTER[by])
-    return None
 
 
 def label(start: date, by: Every) -> str:
@@ -187,7 +186,7 @@ def curve_panel(look: Look) -> None:
         lines = {"All cohorts shown": _line(counted, cohorts, AFTER[by])}
     lines = {name: line for name, line in lines.items() if line}
     if not lines:
-        return nothing(f"No cohort has a later {by} that is over.", look)
+        raise EmptyError(f"No cohort has a later {by} that is over.", look)
     basic.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
     data_view(
         look,
@@ -204,7 +203,6 @@ def curve_panel(look: Look) -> None:
     st.caption(
         f"Only {by}s that are over. The smallest number of visitors behind a point is {number(fewest)}."
     )
-    return None
 
 
 def _line(counted: Retention, cohorts: Sequence[int], most: int) -> dict[int, curve.Again]:
@@ -223,9 +221,7 @@ def new_panel(look: Look) -> None:
     counted, selection = _counted(look, "day"), look.selection()
     inside = retention.within(counted, selection, empty=True)
     upto = [i for i in range(len(counted.periods)) if _begins_before(counted, i, selection)]
-    days = counted.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]]
-    if days.empty:
-        return nothing(look=look)
+    days = some(counted.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]], look=look)
     names = {"new": "New visitors", "returning": "Returning visitors"}
     table = days.assign(bin=pd.to_datetime(days["period"]))
     long = basic.longer(table, names)
@@ -254,4 +250,3 @@ def new_panel(look: Look) -> None:
         labels=names,
         opens=opens,
     )
-    return None

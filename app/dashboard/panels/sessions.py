@@ -22,7 +22,7 @@ from ..controls import actions, compared, moved
 from ..controls.actions import Requests
 from ..controls.grid import Written, button_column, count_column, grid
 from ..filters import DAY, Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 from .overview import device_name
 from .sources import channel_name
 
@@ -95,9 +95,7 @@ def _gap(look: Look) -> str:
 @panel("Sessions started", SESSIONS, requests=VIEWS, figure=partial(sessions.over_time, bin_seconds=DAY))
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    counts = sessions.over_time(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(sessions.over_time(look.rows, selection, span.bin_seconds), look=look)
     moved.offer(look, selection, "sessions")
     counts["stayed"] = counts["sessions"] - counts["bounces"]
     before = compared.over_time(
@@ -117,15 +115,12 @@ def time_panel(look: Look) -> None:
         kept=dict.fromkeys(names.values(), ((), VIEWS)),
         before=before,
     )
-    return None
 
 
 @panel("How long they last", SESSIONS, requests=VIEWS)
 def duration_panel(look: Look) -> None:
     selection = look.selection()
-    durations = sessions.durations(look.rows, selection, BOUNDS)
-    if durations.empty:
-        return nothing(look=look)
+    durations = some(sessions.durations(look.rows, selection, BOUNDS), look=look)
     counts = durations.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
     table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
     words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
@@ -142,14 +137,11 @@ def duration_panel(look: Look) -> None:
         return Requests(every, (*VIEWS, sessions.during(selection, least, *below)))
 
     chartdata.draw(look, chart, words, table, columns, marks, opens)
-    return None
 
 
 @panel("Latest sessions", SESSIONS, requests=VIEWS)
 def latest_panel(look: Look) -> None:
-    rows = sessions.latest(look.rows, look.selection(), LATEST)
-    if rows.empty:
-        return nothing(look=look)
+    rows = some(sessions.latest(look.rows, look.selection(), LATEST), look=look)
     every = rows.copy()
     rows = rows.drop(columns=["session_id", "end_time", "visitor_id"])
     rows["start_time"] = [clock.stamp(at, look.filters.zone) for at in rows["start_time"]]
@@ -197,4 +189,3 @@ def latest_panel(look: Look) -> None:
             on_click=actions.open_session,
             args=(every["session_id"].iloc[picked],),
         )
-    return None

@@ -16,7 +16,7 @@ from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, panel, some
 
 VIEWS = (VIEW,)
 LISTED = 1000
@@ -45,9 +45,7 @@ def source_name(source: str) -> str:
 @panel("Sessions by channel", SESSIONS, help="By the session's first pageview.", requests=VIEWS)
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
-    counts = sources.over_time(look.rows, selection, span.bin_seconds)
-    if counts.empty:
-        return nothing(look=look)
+    counts = some(sources.over_time(look.rows, selection, span.bin_seconds), look=look)
     moved.offer(look, selection, "sessions")
     stacked(
         look,
@@ -63,7 +61,6 @@ def time_panel(look: Look) -> None:
             look, selection, span, lambda each: sources.over_time(look.rows, each, span.bin_seconds)
         ),
     )
-    return None
 
 
 @panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure=sources.sources)
@@ -106,20 +103,17 @@ def all_sources(look: Look) -> None:
 )
 def campaigns_panel(look: Look) -> None:
     rows = sources.sources(look.rows, look.selection(), ["campaign", "medium", "source"])
-    rows = rows[rows["campaign"] != ""].head(LISTED).reset_index(drop=True)
-    if rows.empty:
-        return nothing("No session of this range came from a campaign.", look)
+    rows = some(
+        rows[rows["campaign"] != ""].head(LISTED).reset_index(drop=True),
+        "No session of this range came from a campaign.",
+        look,
+    )
     _table(look, rows, "campaigns", rows=8)
-    return None
 
 
 @panel("Channels, sources and campaigns", SESSIONS, figure=sources.sources)
 def every_panel(look: Look) -> None:
-    rows = sources.sources(look.rows, look.selection(), limit=LISTED)
-    if rows.empty:
-        return nothing(look=look)
-    _table(look, rows, "sources", rows=10)
-    return None
+    _table(look, sources.sources(look.rows, look.selection(), limit=LISTED), "sources", rows=10)
 
 
 LABELS = {"channel": "Channel", "source": "Source", "medium": "Medium", "campaign": "Campaign"}
@@ -127,8 +121,7 @@ LABELS = {"channel": "Channel", "source": "Source", "medium": "Medium", "campaig
 
 def _table(look: Look, listed: pd.DataFrame, name: str, *, rows: int) -> None:
     """Counts by any of channel, source, medium and campaign, of which the first two can be filtered by."""
-    if listed.empty:
-        return nothing(look=look)
+    some(listed, look=look)
     selection = look.selection()
     by = [column for column in listed.columns if column in LABELS]
     changes = compared.of_rows(look, listed, selection, sources.counted(by))
@@ -155,4 +148,3 @@ def _table(look: Look, listed: pd.DataFrame, name: str, *, rows: int) -> None:
         for values in listed[fields].itertuples(index=False, name=None)
     ]
     grid_with_actions(table, name, settings, filters, selection, rows=rows)
-    return None

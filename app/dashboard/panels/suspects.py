@@ -16,7 +16,7 @@ from ..charts.timechart import timechart
 from ..controls import actions
 from ..controls.grid import count_column, grid
 from ..filters import HOUR, Filters
-from ..panel import SELDOM, Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, panel, some
 
 DAYS = "silver/visitor_days"
 DAY = 86_400
@@ -43,9 +43,7 @@ def page(reader: Reader, filters: Filters) -> None:
 )
 def people_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    days = suspected.beside(look.rows, selection)
-    if days.empty:
-        return nothing(look=look)
+    days = some(suspected.beside(look.rows, selection), look=look)
     sums = days.drop(columns="day").sum()
     for cell, (name, label) in zip(
         st.columns(2), (("pageviews", "Pageviews"), ("requests", "Requests of people")), strict=True
@@ -70,7 +68,6 @@ def people_panel(look: Look) -> None:
         height=220,
         sums=False,
     )
-    return None
 
 
 @panel(
@@ -84,9 +81,7 @@ def people_panel(look: Look) -> None:
 )
 def suspected_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    rows = suspected.suspected(look.rows, selection)
-    if rows.empty:
-        return nothing("No visitor behaves like a bot.", look)
+    rows = some(suspected.suspected(look.rows, selection), "No visitor behaves like a bot.", look)
     views = share(rows["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
     st.caption(f"{several(len(rows), 'visitor day')}, with {views} of these days' pageviews.")
     reasons = suspected.by_reason(rows)
@@ -118,7 +113,6 @@ def suspected_panel(look: Look) -> None:
     picked = grid(table, "suspected", settings, rows=8, select=True)
     if picked is not None:
         _open_day(look, rows.iloc[picked])
-    return None
 
 
 def _open_day(look: Look, row: pd.Series) -> None:
