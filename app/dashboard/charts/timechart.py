@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,23 +15,56 @@ import streamlit as st
 from tidemark.figures import timespec
 from tidemark.figures.bins import every_bin
 from tidemark.figures.query import Condition
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.text import shown
 from tidemark.figures.timespec import millis
 from tidemark.figures.zones import window
 
 from .. import colors
-from ..controls import actions
+from ..controls import actions, compared
 from ..controls.grid import count_column
 from ..filters import Span
-from ..panel import Look, nothing
+from ..panel import NOTHING, Look, nothing, some
 from . import basic
 from .chartdata import Opens, data_view
 from .notemarks import note_marks, note_words
 
 EARLIER = "the earlier period"
+# Series of `stacked` beside the others together.
+MOST = 7
+# A figure of a selection by `bin` (UTC), whose length in seconds it gets.
+Figure = Callable[[Rows, Selection, int], pd.DataFrame]
 # What a series keeps of the requests: filters and further conditions.
 Kept = tuple[tuple[Filter, ...], tuple[Condition, ...]]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The rows of a figure by `bin` (UTC) of a span, and the same columns at the bins to compare with."""
+
+    span: Span
+    selection: Selection
+    rows: pd.DataFrame
+    before: pd.DataFrame | None = None
+
+    def per_bin(self, unit: str) -> str:
+        return f"{unit} {bin_words(self.span.bin_seconds)}"
+
+
+def timed(
+    look: Look, figure: Figure, message: str = NOTHING, *, finest: int = 60, hours: bool = False
+) -> Timed:
+    """A figure over the page's range, in bins of at least `finest` seconds; with `hours`, only full hours are compared
+    where the range reaches now. Raises EmptyError with the message where there are no rows."""
+    span, selection = look.span(finest), look.selection(finest)
+
+    def counted(each: Selection) -> pd.DataFrame:
+        return figure(look.rows, each, span.bin_seconds)
+
+    rows = some(counted(selection), message, look)
+    whole = compared.whole_hours(look, selection) if hours else selection
+    return Timed(span, selection, rows, compared.over_time(look, whole, span, counted))
 
 
 def bin_words(seconds: int) -> str:
@@ -42,27 +76,24 @@ def bin_words(seconds: int) -> str:
 
 def timechart(
     look: Look,
-    frame: pd.DataFrame,
+    figure: Timed,
     names: Mapping[str, str],
     *,
-    span: Span,
     unit: str,
     kind: timespec.Kind = "line",
     number: str = ",.0f",
     height: int = timespec.HEIGHT,
-    before: pd.DataFrame | None = None,
-    selection: Selection | None = None,
     kept: Mapping[str, Kept] | None = None,
     sums: bool = True,
-    before_name: str = EARLIER,
+    links: bool = True,
     zoom: bool = True,
 ) -> None:
-    """Draws columns of a frame by `bin` (UTC) under their `names`; missing bins are 0 where the values are `sums`.
+    """Draws columns of a figure under their `names`; missing bins are 0 where the values are `sums`.
 
-    `before` has the same columns at the bins to compare with, called `before_name`. A click on a mark opens the
-    requests of its bin: those of `selection` that its series in `kept` keeps; so does a row of the chart's numbers.
-    With `zoom`, a drag chooses the page's range.
+    With `links`, a click on a mark opens the requests of its bin: those of the figure's selection that its series in
+    `kept` keeps; so does a row of the chart's numbers. With `zoom`, a drag chooses the page's range.
     """
+    span, frame, before = figure.span, figure.rows, figure.before
     columns, zone = list(names), look.filters.zone
     if sums:
         frame = every_bin(frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns, zone=zone)
@@ -83,8 +114,7 @@ def timechart(
     alike = len({(kept or {}).get(name, ((), ())) for name in names.values()}) == 1
 
     def requests(start: pd.Timestamp, name: str) -> actions.Requests:
-        assert selection is not None
-        bounds = selection.shifted(*window(start, span.bin_seconds, zone))
+        bounds = figure.selection.shifted(*window(start, span.bin_seconds, zone))
         filters, where = (kept or {}).get(name, ((), ()))
         return actions.Requests(bounds.having(*filters), where)
 
@@ -111,12 +141,11 @@ def timechart(
         height=height,
         bin_seconds=span.bin_seconds,
         before=earlier,
-        before_name=before_name,
-        picked=picked if selection is not None else None,
+        picked=picked if links else None,
         within=(look.start_of(span), look.end_of(span)),
         data=latest.assign(bin=look.wall(latest["bin"]))[["bin", *columns]],
         labels=names,
-        opens=opens if selection is not None else None,
+        opens=opens if links else None,
         by_bin=alike,
         zoom=zoom,
     )
@@ -225,46 +254,36 @@ def _dragged(
 
 def stacked(
     look: Look,
-    rows: pd.DataFrame,
+    figure: Timed,
     by: str,
     value: str,
     *,
-    span: Span,
-    unit: str,
-    most: int = 7,
-    selection: Selection | None = None,
-    field: str = "",
     named: Callable[[str], str] = str,
     height: int = timespec.HEIGHT,
-    before: pd.DataFrame | None = None,
     zoom: bool = True,
 ) -> None:
-    """Bars over time of the `most` largest values of a column `by`, and of the others together; `rows` has a column
-    `bin`. A click opens the requests with that value of `field`. `named` is a value for people. `before`
-    has the same columns, of the period to compare with, whose sum is drawn as a line."""
+    """Bars over time of the largest values of a column `by`, a field of filters, and of the others together. A click
+    opens the requests with that value. `named` is a value for people. The period to compare with is drawn as a line of
+    its sum."""
+    rows, before = figure.rows, figure.before
     raw = {shown(named(v)) or "(none)": v for v in rows[by].unique()}
     names_of = {v: name for name, v in raw.items()}
     rows = rows.assign(**{by: rows[by].map(names_of)})
-    kept, names = basic.top_series(rows, by, value, most)
+    kept, names = basic.top_series(rows, by, value, MOST)
     wide = kept.pivot_table(index="bin", columns="series", values=value, aggfunc="sum", fill_value=0)
-    picks: dict[str, Kept] = {}
-    if field:
-        shown_ones = [raw[name] for name in names if name != colors.OTHER]
-        picks = {names_of[v]: ((actions.is_filter(field, v),), ()) for v in shown_ones}
-        picks[colors.OTHER] = ((Filter(field, "is not", tuple(map(str, shown_ones))),), ())
+    shown_ones = [raw[name] for name in names if name != colors.OTHER]
+    picks: dict[str, Kept] = {names_of[v]: ((actions.is_filter(by, v),), ()) for v in shown_ones}
+    picks[colors.OTHER] = ((Filter(by, "is not", tuple(map(str, shown_ones))),), ())
     if before is not None and len(before):
         sums = before.groupby("bin", as_index=False)[[value]].sum()
         before = sums.rename(columns={value: names[0]})
     timechart(
         look,
-        wide.reset_index(),
+        replace(figure, rows=wide.reset_index(), before=before),
         {name: name for name in names},
-        span=span,
-        unit=unit,
+        unit=figure.per_bin(value.capitalize()),
         kind="bar",
-        selection=selection,
         kept=picks,
         height=height,
-        before=before,
         zoom=zoom,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from tidemark.figures import bots
@@ -14,7 +13,7 @@ from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.silver import SESSIONS
 from tidemark.figures.text import clipped, number, shown
 
-from ..charts.timechart import Kept, bin_words, timechart
+from ..charts.timechart import Kept, timechart, timed
 from ..controls import compared
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
@@ -54,33 +53,22 @@ AI: tuple[compared.Tile, ...] = (
     figure=partial(bots.ai, bin_seconds=DAY),
 )
 def ai_panel(look: Look) -> None:
-    span, selection = look.span(HOUR), look.selection(HOUR)
-
-    def ai(each: Selection) -> pd.DataFrame:
-        return bots.ai(look.rows, each, span.bin_seconds)
-
-    visits = some(ai(selection), "No AI crawler, and no visit from an assistant, in this range.", look)
+    message = "No AI crawler, and no visit from an assistant, in this range."
+    visits = timed(look, bots.ai, message, finest=HOUR, hours=True)
+    selection, seconds = visits.selection, visits.span.bin_seconds
 
     def sums(each: Selection) -> dict[str, float | None]:
-        counts = ai(each)
+        counts = bots.ai(look.rows, each, seconds)
         return {name: float(counts[name].sum()) for name in ("crawls", "visits")}
 
     compared.tiles(look, selection, sums, AI)
-    timechart(
-        look,
-        visits,
-        {"crawls": "AI crawlers", "visits": "Visits from AI assistants"},
-        span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}",
-        height=220,
-        selection=selection,
-        kept={
-            "AI crawlers": ((is_filter("bot_kind", bots.AI_CRAWLER),), ()),
-            "Visits from AI assistants": VISITS,
-        },
-        before=compared.over_time(look, compared.whole_hours(look, selection), span, ai),
-    )
-    purposes = bots.ai_purposes(look.rows, selection, span.bin_seconds)
+    kept: dict[str, Kept] = {
+        "AI crawlers": ((is_filter("bot_kind", bots.AI_CRAWLER),), ()),
+        "Visits from AI assistants": VISITS,
+    }
+    names = {"crawls": "AI crawlers", "visits": "Visits from AI assistants"}
+    timechart(look, visits, names, unit=visits.per_bin("Count"), height=220, kept=kept)
+    purposes = bots.ai_purposes(look.rows, selection, seconds)
     words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))
     if words:
         st.caption(f"Crawls by purpose: {words}.")
@@ -134,7 +122,7 @@ def filters_of(rows: Rows, operator: str, names: list[str]) -> tuple[Filter, ...
     help="Pages crawled and visits sent over time, and what the operator's bots ask for most; without forged bots.",
 )
 def operator_panel(look: Look) -> None:
-    span, selection = look.span(HOUR), look.selection(HOUR)
+    selection = look.selection(HOUR)
     operators = some(
         bots.ai_operators(look.rows, selection).head(LISTED), "No AI operator in this range.", look
     )
@@ -142,21 +130,15 @@ def operator_panel(look: Look) -> None:
         "Operator", list(operators["operator"]), key="ai-operator", format_func=shown, width=240
     )
     names = operators.loc[operators["operator"] == operator, "bots"].iloc[0]
-
-    def over_time(each: Selection) -> pd.DataFrame:
-        return bots.ai_operator_over_time(look.rows, each, span.bin_seconds, operator)
-
+    counts = timed(look, partial(bots.ai_operator_over_time, operator=operator), finest=HOUR, hours=True)
     crawls: Kept = ((Filter("bot_kind", "is not", ("", bots.FORGED)),), (bots.named(names),))
     timechart(
         look,
-        over_time(selection),
+        counts,
         {"crawled": "Pages crawled", "referred": "Visits sent"},
-        span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}",
+        unit=counts.per_bin("Count"),
         height=180,
-        selection=selection,
         kept={"Pages crawled": crawls, "Visits sent": VISITS},
-        before=compared.over_time(look, compared.whole_hours(look, selection), span, over_time),
     )
     read = bots.read_by_operator(look.rows, selection, names, LISTED)
     if not read.empty:

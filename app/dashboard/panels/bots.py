@@ -9,7 +9,7 @@ from tidemark.figures import bots
 from tidemark.figures.reader import Reader
 from tidemark.figures.text import clipped, number, percent, shown
 
-from ..charts.timechart import bin_words, stacked
+from ..charts.timechart import stacked, timed
 from ..controls import compared, moved
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
@@ -76,26 +76,9 @@ def _sums(rows: pd.DataFrame) -> dict[str, float]:
 
 @panel("Requests by kind", BOTS, requests=BOT)
 def time_panel(look: Look) -> None:
-    span, selection = look.span(HOUR), look.selection(HOUR)
-    counts = some(bots.over_time(look.rows, selection, span.bin_seconds), "No bot in this range.", look)
-    moved.offer(look, selection, "bot_requests")
-    stacked(
-        look,
-        counts,
-        "bot_kind",
-        "requests",
-        span=span,
-        unit=f"Requests {bin_words(span.bin_seconds)}",
-        selection=selection,
-        field="bot_kind",
-        named=kind_name,
-        before=compared.over_time(
-            look,
-            compared.whole_hours(look, selection),
-            span,
-            lambda each: bots.over_time(look.rows, each, span.bin_seconds),
-        ),
-    )
+    counts = timed(look, bots.over_time, "No bot in this range.", finest=HOUR, hours=True)
+    moved.offer(look, counts.selection, "bot_requests")
+    stacked(look, counts, "bot_kind", "requests", named=kind_name)
 
 
 @panel(

@@ -14,7 +14,7 @@ from tidemark.figures.text import number
 
 from .. import colors, country
 from ..charts import basic, chartdata, worldmap
-from ..charts.timechart import bin_words, stacked
+from ..charts.timechart import MOST, stacked, timed
 from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
@@ -25,7 +25,6 @@ from ..panel import Look, panel, some
 TABLE = "gold/visitors_by_country"
 AUDIENCE = "gold/audience"
 FIVE_MINUTES = 300
-TOP = 7
 PEOPLE = (silver.PEOPLE,)
 
 
@@ -99,29 +98,13 @@ def table_panel(look: Look) -> None:
 @panel(
     "Visitors over time",
     TABLE,
-    help=f"The {TOP} countries with most visitors, and all others.",
+    help=f"The {MOST} countries with most visitors, and all others.",
     requests=PEOPLE,
 )
 def time_panel(look: Look) -> None:
-    span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    counts = some(countries.visitors(look.rows, selection, span.bin_seconds), look=look)
-    moved.offer(look, selection, "visitors")
-    stacked(
-        look,
-        counts,
-        "country",
-        "visitors",
-        span=span,
-        unit=f"Visitors {bin_words(span.bin_seconds)}",
-        selection=selection,
-        field="country",
-        named=country.name,
-        height=300,
-        most=TOP,
-        before=compared.over_time(
-            look, selection, span, lambda each: countries.visitors(look.rows, each, span.bin_seconds)
-        ),
-    )
+    counts = timed(look, countries.visitors, finest=FIVE_MINUTES)
+    moved.offer(look, counts.selection, "visitors")
+    stacked(look, counts, "country", "visitors", named=country.name, height=300)
 
 
 def _audience(look: Look, field: str) -> None:

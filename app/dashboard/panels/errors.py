@@ -15,7 +15,7 @@ from tidemark.figures.silver import MOST_CHARACTERS
 from tidemark.figures.text import clipped, number, percent, shown
 
 from ..charts import chartdata, heat
-from ..charts.timechart import Kept, bin_words, timechart
+from ..charts.timechart import Kept, timechart, timed
 from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
@@ -82,23 +82,11 @@ def _failed(rows: pd.DataFrame) -> dict[str, float | None]:
 
 @panel("Statuses over time", TRAFFIC, requests=())
 def statuses_panel(look: Look) -> None:
-    span, selection = look.span(), look.selection()
-    counts = some(errors.classes_over_time(look.rows, selection, span.bin_seconds), look=look)
-    moved.offer(look, selection, "status_5xx" if counts["status_5xx"].any() else "status_4xx")
+    counts = timed(look, errors.classes_over_time)
+    metric = "status_5xx" if counts.rows["status_5xx"].any() else "status_4xx"
+    moved.offer(look, counts.selection, metric)
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
-    timechart(
-        look,
-        counts,
-        CLASSES,
-        span=span,
-        unit=f"Requests {bin_words(span.bin_seconds)}",
-        kind="bar",
-        selection=selection,
-        kept=kept,
-        before=compared.over_time(
-            look, selection, span, lambda each: errors.classes_over_time(look.rows, each, span.bin_seconds)
-        ),
-    )
+    timechart(look, counts, CLASSES, unit=counts.per_bin("Requests"), kind="bar", kept=kept)
 
 
 @panel(

@@ -18,7 +18,7 @@ from tidemark.figures.silver import PEOPLE, REQUESTS
 from tidemark.figures.text import clipped, shown
 
 from .. import data
-from ..charts.timechart import bin_words, timechart
+from ..charts.timechart import Kept, Timed, timechart
 from ..controls import actions, compared
 from ..controls.actions import is_filter
 from ..controls.grid import (
@@ -146,36 +146,21 @@ def _define(label: str) -> None:
 def time_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
     mine = goals.of_site(data.goals(look.reader), selection.site)
-    counts = some(
-        goals.over_time(look.rows, selection, mine, span.bin_seconds),
-        NONE_DECLARED if not mine else "No session of this range reached a goal.",
-    )
-    order = counts.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
-    names = {name: shown(name) for name in order.index[:MOST_LINES]}
 
-    def by_name(each: pd.DataFrame) -> pd.DataFrame:
-        wide = each.pivot_table(
+    def by_name(each: Selection) -> pd.DataFrame:
+        counts = goals.over_time(look.rows, each, mine, span.bin_seconds)
+        wide = counts.pivot_table(
             index="bin", columns="name", values="conversions", aggfunc="sum", fill_value=0
         )
         return wide.reset_index()
 
-    before = compared.over_time(
-        look,
-        compared.whole_hours(look, selection),
-        span,
-        lambda each: by_name(goals.over_time(look.rows, each, mine, span.bin_seconds)),
-    )
-    kept = {shown(name): ((), goals.matching(mine[name])) for name in names}
-    timechart(
-        look,
-        by_name(counts),
-        names,
-        span=span,
-        unit=f"Conversions {bin_words(span.bin_seconds)}",
-        selection=selection,
-        kept=kept,
-        before=before,
-    )
+    rows = some(by_name(selection), "No session of this range reached a goal." if mine else NONE_DECLARED)
+    before = compared.over_time(look, compared.whole_hours(look, selection), span, by_name)
+    counts = Timed(span, selection, rows, before)
+    order = rows.drop(columns="bin").sum().sort_values(ascending=False, kind="stable")
+    names = {str(name): shown(name) for name in order.index[:MOST_LINES]}
+    kept: dict[str, Kept] = {shown(name): ((), goals.matching(mine[name])) for name in names}
+    timechart(look, counts, names, unit=counts.per_bin("Conversions"), kept=kept)
     if len(order) > MOST_LINES:
         st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")
 

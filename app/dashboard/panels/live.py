@@ -16,7 +16,7 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, shown
 
 from .. import clock, country, data, demo
-from ..charts.timechart import bin_words, stacked
+from ..charts.timechart import Timed, stacked
 from ..controls.grid import grid, time_column
 from ..filters import Filters, Span
 from ..panel import LIVE, Look, panel, some
@@ -25,7 +25,6 @@ from .countries import PEOPLE, draw_map
 
 MINUTES = 5
 COUNTRIES = "gold/visitors_by_country"
-TOP = 7
 # Seconds between drawings of the countries: the hour that they are of changes little in less.
 COUNTRIES_EVERY = 15.0
 REJECTED_SHOWN = 50
@@ -119,23 +118,10 @@ def _curve(values: pd.Series) -> str:
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
-    counts = some(
-        countries.visitors(look.rows, selection, span.bin_seconds), "No visitors in the last hour.", look
-    )
-    stacked(
-        look,
-        counts,
-        "country",
-        "visitors",
-        span=span,
-        unit=f"Visitors {bin_words(span.bin_seconds)}",
-        most=TOP,
-        selection=selection,
-        field="country",
-        named=country.name,
-        height=340,
-        zoom=False,
-    )
+    counts = countries.visitors(look.rows, selection, span.bin_seconds)
+    some(counts, "No visitors in the last hour.", look)
+    figure = Timed(span, selection, counts)
+    stacked(look, figure, "country", "visitors", named=country.name, height=340, zoom=False)
 
 
 def _last_hour(look: Look, window: int) -> Span:

@@ -10,7 +10,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.text import clipped, shown
 
 from .. import country
-from ..charts.timechart import bin_words, stacked
+from ..charts.timechart import stacked, timed
 from ..controls import compared
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions
@@ -35,29 +35,9 @@ def page(reader: Reader, filters: Filters) -> None:
 
 @panel("Requests by kind of network", TABLE, requests=(Where("network", "is not null"),))
 def time_panel(look: Look) -> None:
-    span, selection = look.span(HOUR), look.selection(HOUR)
-    counts = some(
-        networks.over_time(look.rows, selection, span.bin_seconds),
-        "No request from a network of the lists in this range.",
-        look,
-    )
-    stacked(
-        look,
-        counts,
-        "network",
-        "requests",
-        span=span,
-        unit=f"Requests {bin_words(span.bin_seconds)}",
-        selection=selection,
-        field="network",
-        named=kind_name,
-        before=compared.over_time(
-            look,
-            compared.whole_hours(look, selection),
-            span,
-            lambda each: networks.over_time(look.rows, each, span.bin_seconds),
-        ),
-    )
+    message = "No request from a network of the lists in this range."
+    counts = timed(look, networks.over_time, message, finest=HOUR, hours=True)
+    stacked(look, counts, "network", "requests", named=kind_name)
 
 
 @panel(

@@ -12,16 +12,17 @@ import streamlit as st
 from tidemark.figures import countries, explain, overview, pages, silver, sources
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import duration, number, percent
 
 from .. import country, demo
-from ..charts.timechart import bin_words, timechart
+from ..charts.timechart import timechart, timed
 from ..controls import actions, address, compared, moved
 from ..controls.toplist import toplist
 from ..filters import DAY, Filters
-from ..panel import SELDOM, EmptyError, Look, meaning, panel, query_button, some
+from ..panel import SELDOM, EmptyError, Look, meaning, panel, query_button
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -119,25 +120,21 @@ def summary_panel(look: Look) -> None:
 
 @panel("Over time", TRAFFIC, requests=(), figure=partial(overview.over_time, bin_seconds=DAY))
 def chart_panel(look: Look) -> None:
-    span, selection, figure = look.span(), look.selection(), chosen_figure()
+    figure = chosen_figure()
 
-    def counted(each: Selection) -> pd.DataFrame:
-        counts = overview.figure_over_time(look.rows, each, span.bin_seconds, figure.name)
+    def counted(rows: Rows, each: Selection, seconds: int) -> pd.DataFrame:
+        counts = overview.figure_over_time(rows, each, seconds, figure.name)
         return counts.assign(**{figure.name: counts[figure.name] * figure.times})
 
-    values = some(counted(selection), look=look)
-    moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name))
-    before = compared.over_time(look, selection, span, counted)
+    values = timed(look, counted)
+    moved.offer(look, values.selection, EXPLAINED.get(figure.name, figure.name))
     timechart(
         look,
         values,
         {figure.name: figure.label},
-        span=span,
-        before=before,
         height=CHART_HEIGHT,
-        unit=f"{figure.unit or figure.label} {bin_words(span.bin_seconds)}",
+        unit=values.per_bin(figure.unit or figure.label),
         number=figure.number,
-        selection=selection,
         kept={figure.label: ((), figure.where)},
         sums=not figure.unit,
     )

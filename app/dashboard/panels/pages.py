@@ -9,11 +9,10 @@ import streamlit as st
 
 from tidemark.figures import overview, pages, sessions
 from tidemark.figures.reader import Reader
-from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
-from ..charts.timechart import bin_words, timechart
+from ..charts.timechart import timechart, timed
 from ..controls import compared, moved
 from ..controls.actions import is_filter
 from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
@@ -106,31 +105,16 @@ def exit_panel(look: Look) -> None:
 
 @panel("Requests", TRAFFIC, requests=())
 def requests_panel(look: Look) -> None:
-    _over_time(look, {"requests": "Requests"}, "Requests", ",.0f")
+    _over_time(look, "requests", ",.0f")
 
 
 @panel("Bytes sent", TRAFFIC, requests=())
 def bytes_panel(look: Look) -> None:
-    _over_time(look, {"bytes": "Bytes"}, "Bytes", ".3s")
+    _over_time(look, "bytes", ".3s")
 
 
-def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
-    span, selection = look.span(), look.selection()
-
-    def counted(each: Selection) -> pd.DataFrame:
-        return overview.over_time(look.rows, each, span.bin_seconds, visitors=False)
-
-    counts = some(counted(selection), look=look)
-    moved.offer(look, selection, next(iter(names)))
-    before = compared.over_time(look, selection, span, counted)
-    timechart(
-        look,
-        counts,
-        names,
-        span=span,
-        unit=f"{unit} {bin_words(span.bin_seconds)}",
-        kind="area",
-        number=form,
-        selection=selection,
-        before=before,
-    )
+def _over_time(look: Look, name: str, form: str) -> None:
+    counts = timed(look, partial(overview.over_time, visitors=False))
+    moved.offer(look, counts.selection, name)
+    label = name.capitalize()
+    timechart(look, counts, {name: label}, unit=counts.per_bin(label), kind="area", number=form)

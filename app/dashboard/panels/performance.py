@@ -21,7 +21,7 @@ from tidemark.figures.zones import starts, window
 from .. import data
 from ..charts import chartdata, heat
 from ..charts.notemarks import note_marks, note_words
-from ..charts.timechart import timechart
+from ..charts.timechart import Kept, timechart, timed
 from ..controls import actions, compared
 from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions
 from ..filters import DAY, Filters
@@ -115,26 +115,15 @@ def _threshold(look: Look) -> float:
     figure=partial(latency.counts, bin_seconds=DAY),
 )
 def quantiles_panel(look: Look) -> None:
-    span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
+    names = {name: name for name in ("p50", "p95", "p99")}
 
-    def millis(each: Selection) -> pd.DataFrame:
-        times = latency.over_time(look.rows, each, span.bin_seconds)
-        return times.assign(**{name: times[name] * 1000 for name in ("p50", "p95", "p99")})
+    def millis(rows: Rows, each: Selection, seconds: int) -> pd.DataFrame:
+        times = latency.over_time(rows, each, seconds)
+        return times.assign(**{name: times[name] * 1000 for name in names})
 
-    quantiles = some(millis(selection), UNTIMED, look)
-    before = compared.over_time(look, compared.whole_hours(look, selection), span, millis)
-    timechart(
-        look,
-        quantiles,
-        {"p50": "p50", "p95": "p95", "p99": "p99"},
-        span=span,
-        unit="Milliseconds",
-        number=",.1f",
-        selection=selection,
-        kept=dict.fromkeys(("p50", "p95", "p99"), ((), TIMED)),
-        sums=False,
-        before=before,
-    )
+    quantiles = timed(look, millis, UNTIMED, finest=FIVE_MINUTES, hours=True)
+    kept: dict[str, Kept] = dict.fromkeys(names, ((), TIMED))
+    timechart(look, quantiles, names, unit="Milliseconds", number=",.1f", kept=kept, sums=False)
 
 
 @panel("Requests by time and latency", LATENCY, requests=TIMED)

@@ -12,12 +12,14 @@ from tidemark.figures import conditions, sessions
 from tidemark.figures.comparison import Change
 from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, shown
 
 from .. import clock, country, data
 from ..charts import basic, chartdata
-from ..charts.timechart import bin_words, timechart
+from ..charts.timechart import Kept, timechart, timed
 from ..controls import actions, compared, moved
 from ..controls.actions import Requests
 from ..controls.grid import Written, button_column, count_column, grid
@@ -94,27 +96,15 @@ def _gap(look: Look) -> str:
 
 @panel("Sessions started", SESSIONS, requests=VIEWS, figure=partial(sessions.over_time, bin_seconds=DAY))
 def time_panel(look: Look) -> None:
-    span, selection = look.span(), look.selection()
-    counts = some(sessions.over_time(look.rows, selection, span.bin_seconds), look=look)
-    moved.offer(look, selection, "sessions")
-    counts["stayed"] = counts["sessions"] - counts["bounces"]
-    before = compared.over_time(
-        look, selection, span, lambda each: sessions.over_time(look.rows, each, span.bin_seconds)
-    )
-    if before is not None:
-        before["stayed"] = before["sessions"] - before["bounces"]
+    def counted(rows: Rows, each: Selection, seconds: int) -> pd.DataFrame:
+        counts = sessions.over_time(rows, each, seconds)
+        return counts.assign(stayed=counts["sessions"] - counts["bounces"])
+
+    counts = timed(look, counted)
+    moved.offer(look, counts.selection, "sessions")
     names = {"stayed": "Two pages or more", "bounces": "Bounced"}
-    timechart(
-        look,
-        counts,
-        names,
-        span=span,
-        unit=f"Sessions {bin_words(span.bin_seconds)}",
-        kind="bar",
-        selection=selection,
-        kept=dict.fromkeys(names.values(), ((), VIEWS)),
-        before=before,
-    )
+    kept: dict[str, Kept] = dict.fromkeys(names.values(), ((), VIEWS))
+    timechart(look, counts, names, unit=counts.per_bin("Sessions"), kind="bar", kept=kept)
 
 
 @panel("How long they last", SESSIONS, requests=VIEWS)

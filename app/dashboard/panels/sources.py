@@ -10,7 +10,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
-from ..charts.timechart import bin_words, stacked
+from ..charts.timechart import stacked, timed
 from ..controls import compared, moved
 from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
@@ -44,23 +44,9 @@ def source_name(source: str) -> str:
 
 @panel("Sessions by channel", SESSIONS, help="By the session's first pageview.", requests=VIEWS)
 def time_panel(look: Look) -> None:
-    span, selection = look.span(), look.selection()
-    counts = some(sources.over_time(look.rows, selection, span.bin_seconds), look=look)
-    moved.offer(look, selection, "sessions")
-    stacked(
-        look,
-        counts,
-        "channel",
-        "sessions",
-        span=span,
-        unit=f"Sessions {bin_words(span.bin_seconds)}",
-        selection=selection,
-        field="channel",
-        named=channel_name,
-        before=compared.over_time(
-            look, selection, span, lambda each: sources.over_time(look.rows, each, span.bin_seconds)
-        ),
-    )
+    counts = timed(look, sources.over_time)
+    moved.offer(look, counts.selection, "sessions")
+    stacked(look, counts, "channel", "sessions", named=channel_name)
 
 
 @panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure=sources.sources)

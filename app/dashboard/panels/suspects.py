@@ -12,7 +12,7 @@ from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
 from tidemark.figures.text import number, several, share, shown
 
-from ..charts.timechart import timechart
+from ..charts.timechart import Timed, timechart
 from ..controls import actions
 from ..controls.grid import count_column, grid
 from ..filters import HOUR, Filters
@@ -42,7 +42,7 @@ def page(reader: Reader, filters: Filters) -> None:
     figure=suspected.beside,
 )
 def people_panel(look: Look) -> None:
-    selection = look.selection(HOUR)
+    span, selection = replace(look.span(HOUR), bin_seconds=DAY), look.selection(HOUR)
     days = some(suspected.beside(look.rows, selection), look=look)
     sums = days.drop(columns="day").sum()
     for cell, (name, label) in zip(
@@ -61,12 +61,12 @@ def people_panel(look: Look) -> None:
         )
     timechart(
         look,
-        days.rename(columns={"day": "bin"}),
+        Timed(span, selection, days.rename(columns={"day": "bin"})),
         {"visitors": "People", "without_visitors": "Without the suspected"},
-        span=replace(look.span(HOUR), bin_seconds=DAY),
         unit="Visitors per day (UTC)",
         height=220,
         sums=False,
+        links=False,
     )
 
 
