@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -31,6 +31,17 @@ class Written:
 
     column: Any
     text: Callable[[float], str]
+
+
+def sheet(columns: Mapping[str, tuple[Any, Any]]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The frame of a grid and how its columns are shown, of the values and the setting of each column."""
+    frame = pd.DataFrame({name: values for name, (values, _) in columns.items()})
+    return frame, {name: setting for name, (_, setting) in columns.items()}
+
+
+def texts(values: Iterable[Any], most: int) -> list[str]:
+    """Values as texts of at most so many characters."""
+    return [clipped(shown(value), most) for value in values]
 
 
 def grid(

@@ -11,12 +11,12 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.silver import SESSIONS
-from tidemark.figures.text import clipped, number, shown
+from tidemark.figures.text import number, shown
 
 from ..charts.timechart import Kept, timechart, timed
 from ..controls import compared
 from ..controls.actions import is_filter
-from ..controls.grid import bar_column, count_column, grid_with_actions
+from ..controls.grid import bar_column, count_column, grid_with_actions, sheet, texts
 from ..controls.toplist import toplist
 from ..filters import DAY, HOUR, Filters
 from ..panel import SELDOM, Look, meaning, panel, some
@@ -87,22 +87,21 @@ def operators_panel(look: Look) -> None:
     operators = some(
         bots.ai_operators(look.rows, selection).head(LISTED), "No AI operator in this range.", look
     )
-    table = operators.assign(
-        operator=[clipped(shown(name), NAME_SHOWN) for name in operators["operator"]],
-        bots=[", ".join(map(shown, names)) for names in operators["bots"]],
-    )[["operator", "crawled", "referred", "ratio", "bots"]]
     filters = [
         filters_of(look.rows, operator, names)
         for operator, names in zip(operators["operator"], operators["bots"], strict=True)
     ]
     text, decimal = st.column_config.TextColumn, st.column_config.NumberColumn
-    columns = {
-        "operator": text("Operator"),
-        "crawled": bar_column("Pages crawled", table["crawled"].max(), meaning("crawled")),
-        "referred": count_column("Visits sent", meaning("referred")),
-        "ratio": decimal("Pages per visit", format="%.1f", help=meaning("ratio")),
-        "bots": text("Bots"),
-    }
+    crawled = bar_column("Pages crawled", operators["crawled"].max(), meaning("crawled"))
+    table, columns = sheet(
+        {
+            "operator": (texts(operators["operator"], NAME_SHOWN), text("Operator")),
+            "crawled": (operators["crawled"], crawled),
+            "referred": (operators["referred"], count_column("Visits sent", meaning("referred"))),
+            "ratio": (operators["ratio"], decimal("Pages per visit", format="%.1f", help=meaning("ratio"))),
+            "bots": ([", ".join(map(shown, names)) for names in operators["bots"]], text("Bots")),
+        }
+    )
     grid_with_actions(table, "ai-operators", columns, filters, selection, rows=9)
 
 

@@ -7,11 +7,11 @@ import streamlit as st
 
 from tidemark.figures import bots
 from tidemark.figures.reader import Reader
-from tidemark.figures.text import clipped, number, percent, shown
+from tidemark.figures.text import number, percent, shown
 
 from ..charts.timechart import stacked, timed
 from ..controls import compared, moved
-from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
+from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column, sheet, texts
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
@@ -91,40 +91,26 @@ def time_panel(look: Look) -> None:
 def who_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     rows = some(bots.bots(look.rows, selection, LISTED), "No bot in this range.", look)
-    table = rows.assign(
-        bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in rows["bot_name"]],
-        bot_kind=[kind_name(k) or "(none)" for k in rows["bot_kind"]],
-        bot_verified=[v or "not verifiable" for v in rows["bot_verified"]],
-        change=compared.ratios(compared.of_rows(look, rows, selection, bots.COUNTED)),
-    )[
-        [
-            "bot_name",
-            "requests",
-            "change",
-            "bot_kind",
-            "bot_verified",
-            "requests_share",
-            "bytes_share",
-            "pages",
-            "robots_txt",
-            "errors",
-            "disallowed",
-        ]
-    ]
+    changes = compared.of_rows(look, rows, selection, bots.COUNTED)
     text = st.column_config.TextColumn
-    settings = {
-        "bot_name": text("Bot"),
-        "bot_kind": text("Kind"),
-        "bot_verified": text("Identity", help=meaning("verified")),
-        "requests": bar_column("Requests", table["requests"].max()),
-        "change": compared.column(look, selection),
-        "requests_share": percent_column("Of requests"),
-        "bytes_share": percent_column("Of bytes"),
-        "pages": count_column("Pages", meaning("bot pages")),
-        "robots_txt": count_column("robots.txt"),
-        "errors": count_column("Failed"),
-        "disallowed": count_column("Forbidden", meaning("disallowed")),
-    }
+    table, settings = sheet(
+        {
+            "bot_name": ([n or "(not named)" for n in texts(rows["bot_name"], NAME_SHOWN)], text("Bot")),
+            "requests": (rows["requests"], bar_column("Requests", rows["requests"].max())),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "bot_kind": ([kind_name(k) or "(none)" for k in rows["bot_kind"]], text("Kind")),
+            "bot_verified": (
+                [v or "not verifiable" for v in rows["bot_verified"]],
+                text("Identity", help=meaning("verified")),
+            ),
+            "requests_share": (rows["requests_share"], percent_column("Of requests")),
+            "bytes_share": (rows["bytes_share"], percent_column("Of bytes")),
+            "pages": (rows["pages"], count_column("Pages", meaning("bot pages"))),
+            "robots_txt": (rows["robots_txt"], count_column("robots.txt")),
+            "errors": (rows["errors"], count_column("Failed")),
+            "disallowed": (rows["disallowed"], count_column("Forbidden", meaning("disallowed"))),
+        }
+    )
     grid_with_actions(table, "bots", settings, identity.of_bots(rows), selection, rows=8, where=BOT)
 
 

@@ -17,7 +17,7 @@ from ..charts import basic, chartdata, worldmap
 from ..charts.timechart import MOST, stacked, timed
 from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
-from ..controls.grid import bar_column, count_column, grid_with_actions
+from ..controls.grid import bar_column, count_column, grid_with_actions, sheet
 from ..controls.toplist import toplist
 from ..filters import Filters
 from ..panel import Look, panel, some
@@ -79,18 +79,16 @@ def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) 
 def table_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
     rows = some(countries.countries(look.rows, selection), look=look)
-    table = pd.DataFrame({"country": [country.name(c) for c in rows["country"]]})
-    for name in countries.NAMES:
-        table[name] = rows[name]
     changes = compared.of_rows(look, rows, selection, countries.counted("country"))
-    table.insert(2, "change", compared.ratios(changes))
-    columns = {
-        "country": st.column_config.TextColumn("Country"),
-        "visitors": bar_column("Visitors", table["visitors"].max()),
-        "change": compared.column(look, selection),
-        "pageviews": count_column("Pageviews"),
-        "requests": count_column("Requests", "Those of bots too."),
-    }
+    table, columns = sheet(
+        {
+            "country": ([country.name(c) for c in rows["country"]], st.column_config.TextColumn("Country")),
+            "visitors": (rows["visitors"], bar_column("Visitors", rows["visitors"].max())),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "pageviews": (rows["pageviews"], count_column("Pageviews")),
+            "requests": (rows["requests"], count_column("Requests", "Those of bots too.")),
+        }
+    )
     filters = [(is_filter("country", c),) for c in rows["country"]]
     grid_with_actions(table, "countries", columns, filters, selection, rows=11)
 

@@ -18,7 +18,7 @@ from ..charts import chartdata, heat
 from ..charts.timechart import Kept, timechart, timed
 from ..controls import compared, moved
 from ..controls.actions import Requests, is_filter
-from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
+from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, sheet, texts, time_column
 from ..filters import Filters
 from ..panel import Look, meaning, panel, some
 
@@ -149,24 +149,21 @@ def broken_panel(look: Look) -> None:
         "No request failed at the server in this range.",
         look,
     )
-    table = pd.DataFrame(
+    changes = compared.of_rows(look, rows, selection, errors.COUNTED)
+    number_column = st.column_config.NumberColumn
+    table, settings = sheet(
         {
-            "path": [clipped(shown(p), PATH_SHOWN) for p in rows["path"]],
-            "requests": rows["requests"],
-            "status": rows["status"],
-            "change": compared.ratios(compared.of_rows(look, rows, selection, errors.COUNTED)),
-            "visitors": rows["visitors"],
-            "newest": look.wall(rows["newest_event_time"]),
+            "path": (
+                texts(rows["path"], PATH_SHOWN),
+                st.column_config.TextColumn("Path", width=TEXT_WIDTH),
+            ),
+            "requests": (rows["requests"], bar_column("Requests", rows["requests"].max())),
+            "status": (rows["status"], number_column("Status", format="%d", width="small")),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "visitors": (rows["visitors"], count_column("Visitors")),
+            "newest": (look.wall(rows["newest_event_time"]), time_column("Last seen", look.filters.zone)),
         }
     )
-    settings = {
-        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "status": st.column_config.NumberColumn("Status", format="%d", width="small"),
-        "requests": bar_column("Requests", table["requests"].max()),
-        "change": compared.column(look, selection),
-        "visitors": count_column("Visitors"),
-        "newest": time_column("Last seen", look.filters.zone),
-    }
     filters = [
         (path_filter(path), is_filter("status", status))
         for path, status in zip(rows["path"], rows["status"], strict=True)

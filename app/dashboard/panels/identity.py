@@ -11,7 +11,7 @@ from tidemark.figures.selection import Filter
 from tidemark.figures.text import clipped, shown
 
 from ..controls.actions import is_filter
-from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
+from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column, sheet, texts
 from ..filters import HOUR
 from ..kinds import kind_name
 from ..panel import SELDOM, Look, meaning, panel, some
@@ -37,19 +37,19 @@ def pretenders_panel(look: Look) -> None:
         bots.pretenders(look.rows, selection, LISTED),
         "Every bot whose operator publishes networks comes from these.",
     )
-    table = rows.assign(
-        bot_name=[clipped(shown(name), NAME_SHOWN) for name in rows["bot_name"]],
-        network=[kind_name(name) or "Other" for name in rows["network"]],
-        as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
-    )[["bot_name", "requests", "addresses", "network", "as_org"]]
     text = st.column_config.TextColumn
-    columns = {
-        "bot_name": text("Pretends to be"),
-        "requests": bar_column("Requests", table["requests"].max()),
-        "addresses": count_column("Addresses"),
-        "network": text("Network", help=meaning("network")),
-        "as_org": text("Organisation"),
-    }
+    table, columns = sheet(
+        {
+            "bot_name": (texts(rows["bot_name"], NAME_SHOWN), text("Pretends to be")),
+            "requests": (rows["requests"], bar_column("Requests", rows["requests"].max())),
+            "addresses": (rows["addresses"], count_column("Addresses")),
+            "network": (
+                [kind_name(name) or "Other" for name in rows["network"]],
+                text("Network", help=meaning("network")),
+            ),
+            "as_org": (texts(rows["as_org"], NAME_SHOWN), text("Organisation")),
+        }
+    )
     filters = [
         tuple(is_filter(str(field), value) for field, value in row.items())
         for row in rows[["bot_name", "network", "as_org"]].assign(bot_verified=bots.FORGED).to_dict("records")

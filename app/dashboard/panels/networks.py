@@ -7,13 +7,12 @@ import streamlit as st
 from tidemark.figures import networks, silver
 from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
-from tidemark.figures.text import clipped, shown
 
 from .. import country
 from ..charts.timechart import stacked, timed
 from ..controls import compared
 from ..controls.actions import is_filter
-from ..controls.grid import bar_column, count_column, grid_with_actions
+from ..controls.grid import bar_column, count_column, grid_with_actions, sheet, texts
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
 from ..panel import Look, meaning, panel, some
@@ -50,20 +49,21 @@ def time_panel(look: Look) -> None:
 def table_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     rows = some(networks.networks(look.rows, selection, LISTED), look=look)
-    table = rows.assign(
-        network=[kind_name(name) or "Other" for name in rows["network"]],
-        as_org=[clipped(shown(name), NAME_SHOWN) for name in rows["as_org"]],
-        change=compared.ratios(compared.of_rows(look, rows, selection, networks.COUNTED)),
-    )[["network", "as_org", "requests", "change", "visitors", "pageviews"]]
+    changes = compared.of_rows(look, rows, selection, networks.COUNTED)
     text = st.column_config.TextColumn
-    columns = {
-        "network": text("Network", help=meaning("network")),
-        "as_org": text("Organisation"),
-        "requests": bar_column("Requests", table["requests"].max()),
-        "change": compared.column(look, selection),
-        "visitors": count_column("Visitors"),
-        "pageviews": count_column("Pageviews"),
-    }
+    table, columns = sheet(
+        {
+            "network": (
+                [kind_name(name) or "Other" for name in rows["network"]],
+                text("Network", help=meaning("network")),
+            ),
+            "as_org": (texts(rows["as_org"], NAME_SHOWN), text("Organisation")),
+            "requests": (rows["requests"], bar_column("Requests", rows["requests"].max())),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "visitors": (rows["visitors"], count_column("Visitors")),
+            "pageviews": (rows["pageviews"], count_column("Pageviews")),
+        }
+    )
     filters = [
         (is_filter("network", network), is_filter("as_org", organisation))
         for network, organisation in zip(rows["network"], rows["as_org"], strict=True)
@@ -84,19 +84,16 @@ def cities_panel(look: Look) -> None:
         networks.cities(look.rows, selection, LISTED),
         "No city is known. A database of cities makes them known: the setting city_database.",
     )
-    table = rows.assign(
-        city=[clipped(shown(name), NAME_SHOWN) for name in rows["city"]],
-        region=[clipped(shown(name), NAME_SHOWN) for name in rows["region"]],
-        country=[country.name(code) for code in rows["country"]],
-    )[["city", "region", "country", "visitors", "requests"]]
     text = st.column_config.TextColumn
-    columns = {
-        "city": text("City"),
-        "region": text("Region"),
-        "country": text("Country"),
-        "visitors": bar_column("Visitors", table["visitors"].max()),
-        "requests": count_column("Requests"),
-    }
+    table, columns = sheet(
+        {
+            "city": (texts(rows["city"], NAME_SHOWN), text("City")),
+            "region": (texts(rows["region"], NAME_SHOWN), text("Region")),
+            "country": ([country.name(code) for code in rows["country"]], text("Country")),
+            "visitors": (rows["visitors"], bar_column("Visitors", rows["visitors"].max())),
+            "requests": (rows["requests"], count_column("Requests")),
+        }
+    )
     filters = [
         (is_filter("city", city), is_filter("country", code))
         for city, code in zip(rows["city"], rows["country"], strict=True)

@@ -14,7 +14,7 @@ from tidemark.figures.text import clipped, plain, shown
 
 from .. import data, who
 from ..controls import noting
-from ..controls.grid import grid, time_column
+from ..controls.grid import grid, sheet, texts, time_column
 from ..panel import Look, panel, some
 
 ALL_SITES = "All sites"
@@ -39,20 +39,18 @@ def notes_panel(look: Look) -> None:
     if home is not None:
         _form(look, home)
     some(listed, "No note in this range.")
-    table = pd.DataFrame(
+    text = st.column_config.TextColumn
+    table, columns = sheet(
         {
-            "time": look.wall(listed["time"]),
-            "site": [shown(v) or ALL_SITES for v in listed["site"]],
-            "text": [clipped(shown(v), TEXT_SHOWN) for v in listed["text"]],
-            "cause": [CAUSES.get(v, v) for v in listed["cause"]],
+            "time": (look.wall(listed["time"]), time_column("Time", look.filters.zone)),
+            "site": ([shown(v) or ALL_SITES for v in listed["site"]], text("Site")),
+            "text": (texts(listed["text"], TEXT_SHOWN), text("Note", width="large")),
+            "cause": (
+                [CAUSES.get(v, v) for v in listed["cause"]],
+                text("Made", help="By hand, or by Tidemark, about what it names."),
+            ),
         }
     )
-    columns = {
-        "time": time_column("Time", look.filters.zone),
-        "site": st.column_config.TextColumn("Site"),
-        "text": st.column_config.TextColumn("Note", width="large"),
-        "cause": st.column_config.TextColumn("Made", help="By hand, or by Tidemark, about what it names."),
-    }
     picked = grid(table, "notes", columns, rows=8, select=home is not None)
     if picked is not None and home is not None:
         _remover(home, listed.iloc[picked])

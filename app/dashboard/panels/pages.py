@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
 from tidemark.figures import overview, pages, sessions
@@ -15,7 +14,15 @@ from tidemark.figures.text import clipped, shown
 from ..charts.timechart import timechart, timed
 from ..controls import compared, moved
 from ..controls.actions import is_filter
-from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
+from ..controls.grid import (
+    TEXT_WIDTH,
+    bar_column,
+    count_column,
+    grid_with_actions,
+    percent_column,
+    sheet,
+    texts,
+)
 from ..filters import Filters
 from ..panel import Look, meaning, panel, some
 
@@ -74,20 +81,18 @@ def pages_panel(look: Look) -> None:
 def _ends(look: Look, column: str, heading: str) -> None:
     selection = look.selection()
     rows = some(sessions.by(look.rows, selection, column, LISTED), look=look)
-    table = pd.DataFrame(
+    changes = compared.of_rows(look, rows, selection, sessions.counted(column))
+    table, settings = sheet(
         {
-            "page": [clipped(shown(p), PATH_SHOWN) for p in rows[column]],
-            "sessions": rows["sessions"],
-            "change": compared.ratios(compared.of_rows(look, rows, selection, sessions.counted(column))),
-            "bounced": (rows["bounces"] / rows["sessions"]).round(3),
+            "page": (
+                texts(rows[column], PATH_SHOWN),
+                st.column_config.TextColumn(heading, width=TEXT_WIDTH),
+            ),
+            "sessions": (rows["sessions"], bar_column("Sessions", rows["sessions"].max())),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "bounced": ((rows["bounces"] / rows["sessions"]).round(3), percent_column("Bounced")),
         }
     )
-    settings = {
-        "page": st.column_config.TextColumn(heading, width=TEXT_WIDTH),
-        "sessions": bar_column("Sessions", table["sessions"].max()),
-        "change": compared.column(look, selection),
-        "bounced": percent_column("Bounced"),
-    }
     field = "entry_page" if column == "entry_page" else "path"
     filters = [(is_filter(field, p),) for p in rows[column]]
     grid_with_actions(table, f"sessions-{column.replace('_', '-')}s", settings, filters, selection, rows=8)

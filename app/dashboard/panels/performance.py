@@ -15,7 +15,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS
-from tidemark.figures.text import clipped, number, shown
+from tidemark.figures.text import number
 from tidemark.figures.zones import starts, window
 
 from .. import data
@@ -23,7 +23,7 @@ from ..charts import chartdata, heat
 from ..charts.notemarks import note_marks, note_words
 from ..charts.timechart import Kept, timechart, timed
 from ..controls import actions, compared
-from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions
+from ..controls.grid import TEXT_WIDTH, Written, count_column, grid_with_actions, sheet, texts
 from ..filters import DAY, Filters
 from ..panel import Look, meaning, nothing, panel, some
 from .errors import path_filter
@@ -192,41 +192,30 @@ def took_column(label: str, help: str | None = None) -> Written:
 )
 def slow_panel(look: Look) -> None:
     selection = look.selection()
-    slow = some(
-        data.remembered(
-            look.reader,
-            COUNTED,
-            f"slow hours {selection}",
-            lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
-        ),
-        "No page was slower in one hour than in its others.",
-        look,
+    slow = data.remembered(
+        look.reader,
+        COUNTED,
+        f"slow hours {selection}",
+        lambda rows: latency.slow_hours(rows, selection, least=LEAST, times=TIMES),
     )
-    slow = slow.head(SLOW_SHOWN)
-    table = pd.DataFrame(
+    slow = some(slow, "No page was slower in one hour than in its others.", look).head(SLOW_SHOWN)
+    begun = f"Worst from ({look.filters.zone})"
+    times = Written(st.column_config.NumberColumn("Times", width="small"), lambda n: f"{n:.1f} ×")
+    table, settings = sheet(
         {
-            "page": [clipped(shown(p), LISTED) for p in slow["path"]],
-            "p95": slow["p95"],
-            "usual": slow["usual"],
-            "times": slow["times"],
-            "bin": look.wall(slow["bin"]),
-            "width": slow["width"],
-            "hours": slow["hours"],
-            "timed": slow["timed"],
+            "page": (texts(slow["path"], LISTED), st.column_config.TextColumn("Path", width=TEXT_WIDTH)),
+            "p95": (slow["p95"], took_column("p95 then")),
+            "usual": (slow["usual"], took_column("p95 usually", "The median of the page's hours.")),
+            "times": (slow["times"], times),
+            "bin": (
+                look.wall(slow["bin"]),
+                st.column_config.DatetimeColumn(begun, format="YYYY-MM-DD HH:mm"),
+            ),
+            "width": (slow["width"], count_column("For hours")),
+            "hours": (slow["hours"], count_column("Slow hours")),
+            "timed": (slow["timed"], count_column("Requests then")),
         }
     )
-    settings = {
-        "page": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "p95": took_column("p95 then"),
-        "usual": took_column("p95 usually", "The median of the page's hours."),
-        "times": Written(st.column_config.NumberColumn("Times", width="small"), lambda n: f"{n:.1f} ×"),
-        "bin": st.column_config.DatetimeColumn(
-            f"Worst from ({look.filters.zone})", format="YYYY-MM-DD HH:mm"
-        ),
-        "width": count_column("For hours"),
-        "hours": count_column("Slow hours"),
-        "timed": count_column("Requests then"),
-    }
     filters = [(path_filter(p),) for p in slow["path"]]
     grid_with_actions(table, "slower", settings, filters, selection, rows=6, where=latency.SERVED)
 
@@ -250,23 +239,15 @@ def pages_panel(look: Look) -> None:
     key = f"slowest {selection} {whole} {period}"
     listed, changes = data.remembered(look.reader, COUNTED, key, counted)
     some(listed, f"No page has {LEAST} requests with a duration in this range.", look)
-    table = pd.DataFrame(
+    table, settings = sheet(
         {
-            "path": [clipped(shown(p), LISTED) for p in listed["path"]],
-            "p95": listed["p95"],
-            "change": compared.ratios(changes),
-            "p50": listed["p50"],
-            "p99": listed["p99"],
-            "timed": listed["timed"],
+            "path": (texts(listed["path"], LISTED), st.column_config.TextColumn("Path", width=TEXT_WIDTH)),
+            "p95": (listed["p95"], took_column("p95")),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "p50": (listed["p50"], took_column("p50")),
+            "p99": (listed["p99"], took_column("p99")),
+            "timed": (listed["timed"], count_column("Requests")),
         }
     )
-    settings = {
-        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "p95": took_column("p95"),
-        "change": compared.column(look, selection),
-        "p50": took_column("p50"),
-        "p99": took_column("p99"),
-        "timed": count_column("Requests"),
-    }
     filters = [(path_filter(p),) for p in listed["path"]]
     grid_with_actions(table, "slowest", settings, filters, selection, rows=10, where=latency.SERVED)

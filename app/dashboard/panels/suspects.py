@@ -14,7 +14,7 @@ from tidemark.figures.text import number, several, share, shown
 
 from ..charts.timechart import Timed, timechart
 from ..controls import actions
-from ..controls.grid import count_column, grid
+from ..controls.grid import count_column, grid, sheet
 from ..filters import HOUR, Filters
 from ..panel import SELDOM, Look, meaning, panel, some
 
@@ -89,27 +89,21 @@ def suspected_panel(look: Look) -> None:
         f"{REASONS[reason]} {days:,}" for reason, days in zip(reasons["reason"], reasons["days"], strict=True)
     )
     st.caption(f"Days by reason: {'; '.join(words)}.")
-    table = pd.DataFrame(
-        {
-            "day": rows["day"].dt.strftime("%Y-%m-%d"),
-            "site": [shown(s) for s in rows["site"]],
-            "visitor_id": [shown(v)[:12] for v in rows["visitor_id"]],
-            "reasons": ["; ".join(REASONS[r] for r in reasons.split()) for reasons in rows["reasons"]],
-        }
-        | {name: rows[name] for name in ("requests", "pageviews", "assets", "not_found", "robots_txt")}
-    )
     text = st.column_config.TextColumn
-    settings = {
-        "day": text("Day (UTC)"),
-        "site": text("Site"),
-        "visitor_id": text("Visitor"),
-        "reasons": text("Why", width="medium"),
-        "requests": count_column("Requests"),
-        "pageviews": count_column("Pageviews"),
-        "assets": count_column("Assets"),
-        "not_found": count_column("404"),
-        "robots_txt": count_column("robots.txt"),
-    }
+    counts = {
+        "requests": "Requests", "pageviews": "Pageviews", "assets": "Assets", "not_found": "404",
+        "robots_txt": "robots.txt",
+    }  # fmt: skip
+    why = ["; ".join(REASONS[r] for r in reasons.split()) for reasons in rows["reasons"]]
+    table, settings = sheet(
+        {
+            "day": (rows["day"].dt.strftime("%Y-%m-%d"), text("Day (UTC)")),
+            "site": ([shown(s) for s in rows["site"]], text("Site")),
+            "visitor_id": ([shown(v)[:12] for v in rows["visitor_id"]], text("Visitor")),
+            "reasons": (why, text("Why", width="medium")),
+            **{name: (rows[name], count_column(label)) for name, label in counts.items()},
+        }
+    )
     picked = grid(table, "suspected", settings, rows=8, select=True)
     if picked is not None:
         _open_day(look, rows.iloc[picked])
