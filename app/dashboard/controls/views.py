@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -17,7 +19,7 @@ from .. import clock, who
 from ..filters import Filters
 from ..panel import EmptyError, Look, nothing
 from . import actions, timeline
-from .grid import count_column, grid, time_column
+from .grid import count_column, grid, sheet, texts, time_column
 
 TEXT_SHOWN = 200
 LINE_SHOWN = 20_000
@@ -66,7 +68,8 @@ def _requests(look: Look, view: actions.Requests) -> None:
             on_click=actions.zoom,
             args=(*(at.replace(tzinfo=None) for at in (start, end)), "UTC"),
         )
-    picked = grid(_requests_table(requests, look), "requests", _requests_columns(look), rows=12, select=True)
+    table, columns = _requests_table(requests, look)
+    picked = grid(table, "requests", columns, rows=12, select=True)
     if picked is None:
         nothing("Select a row to see its line as it was received.")
     else:
@@ -85,47 +88,34 @@ def _heading(selection: Selection, look: Look, count: int) -> str:
     return f"{text}, {what}" if what else text
 
 
-def _requests_table(requests: pd.DataFrame, look: Look) -> pd.DataFrame:
-    shown_rows = pd.DataFrame({"event_time": look.wall(requests["event_time"])})
-    for name in ("site", "method", "path", "query"):
-        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) for v in requests[name]]
-    shown_rows["status"] = requests["status"]
-    shown_rows["bytes"] = [size(v) for v in requests["bytes"]]
-    shown_rows["milliseconds"] = requests["duration_us"] / 1000
-    names = (
-        "country",
-        "device",
-        "browser",
-        "os",
-        "bot_name",
-        "channel",
-        "source",
-        "referrer",
-        "client_ip",
-        "user_agent",
-    )
-    for name in names:
-        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) if v else None for v in requests[name]]
-    return shown_rows
+# The columns of a request that are only known of some, with their labels.
+KNOWN_OF_SOME = {
+    "country": "Country", "device": "Device", "browser": "Browser", "os": "OS", "bot_name": "Bot", "channel": "Channel",
+    "source": "Source", "referrer": "Referrer", "client_ip": "Address", "user_agent": "User agent",
+}  # fmt: skip
 
 
-def _requests_columns(look: Look) -> dict[str, object]:
+def _requests_table(requests: pd.DataFrame, look: Look) -> tuple[pd.DataFrame, dict[str, Any]]:
     text = st.column_config.TextColumn
-    labels = {
-        "site": "Site", "method": "Method", "country": "Country", "device": "Device", "browser": "Browser", "os": "OS",
-        "bot_name": "Bot", "channel": "Channel", "source": "Source", "client_ip": "Address",
-    }  # fmt: skip
-    return {
-        "event_time": time_column("Time", look.filters.zone),
-        "path": text("Path", width="medium"),
-        "query": text("Query"),
-        "status": st.column_config.NumberColumn("Status", format="%d"),
-        "bytes": text("Sent"),
-        "milliseconds": count_column("Took (ms)"),
-        "referrer": text("Referrer", width="medium"),
-        "user_agent": text("User agent", width="medium"),
-        **{name: text(label) for name, label in labels.items()},
-    }
+    return sheet(
+        {
+            "event_time": (look.wall(requests["event_time"]), time_column("Time", look.filters.zone)),
+            "site": (texts(requests["site"], TEXT_SHOWN), text("Site")),
+            "method": (texts(requests["method"], TEXT_SHOWN), text("Method")),
+            "path": (texts(requests["path"], TEXT_SHOWN), text("Path", width="medium")),
+            "query": (texts(requests["query"], TEXT_SHOWN), text("Query")),
+            "status": (requests["status"], st.column_config.NumberColumn("Status", format="%d")),
+            "bytes": ([size(v) for v in requests["bytes"]], text("Sent")),
+            "milliseconds": (requests["duration_us"] / 1000, count_column("Took (ms)")),
+        }
+        | {
+            name: (
+                [clipped(shown(v), TEXT_SHOWN) if v else None for v in requests[name]],
+                text(label, width="medium" if name in ("referrer", "user_agent") else None),
+            )
+            for name, label in KNOWN_OF_SOME.items()
+        }
+    )
 
 
 def _line(look: Look, row: pd.Series) -> None:

@@ -21,7 +21,7 @@ from tidemark.figures.text import clipped, duration, number, plain, shown
 from .. import clock, data
 from ..charts.rulechart import metric_of, requests_view, rulechart, value_text
 from ..controls import actions, moved
-from ..controls.grid import grid, time_column
+from ..controls.grid import grid, sheet, texts, time_column
 from ..filters import Filters
 from ..panel import EmptyError, Look, meaning, panel, some
 from .notes import notes_panel
@@ -84,7 +84,7 @@ def rules_panel(look: Look) -> None:
     ):
         cell.metric(label, number(value), border=True, help=meaning(name), height="stretch")
     rules = {name: _rule(known, name) for name in {*states["rule"], *waiting}}
-    table = _rules_table(look, states, rules)
+    table, columns = _rules_table(look, states, rules)
     later = pd.DataFrame(
         {"rule": waiting, "state": NOT_EVALUATED, "goes to": [_targets(rules[n]) for n in waiting]}
     )
@@ -93,7 +93,7 @@ def rules_panel(look: Look) -> None:
         if waiting
         else table
     )
-    picked = grid(table, "rules", _rules_columns(look), rows=8, select=True)
+    picked = grid(table, "rules", columns, rows=8, select=True)
     if picked is None or picked >= len(states):
         st.caption("Select a rule to see its figure over the range.")
         return None
@@ -108,40 +108,30 @@ def rules_panel(look: Look) -> None:
     return _show_requests(look, "rule", rule, row["site"], start, end)
 
 
-def _rules_table(look: Look, states: pd.DataFrame, rules: Mapping[str, Rule | None]) -> pd.DataFrame:
-    metrics = [_metric(about) for about in states["about"]]
-    return pd.DataFrame(
+def _rules_table(
+    look: Look, states: pd.DataFrame, rules: Mapping[str, Rule | None]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    text, metrics = st.column_config.TextColumn, [_metric(about) for about in states["about"]]
+    values, bounds = (
+        [value_text(*pair) for pair in zip(metrics, states[name], strict=True)] for name in ("value", "bound")
+    )
+    unknown = "Unknown: the last window could not be evaluated, such as a share without requests."
+    targets = (
+        "The kinds of its targets, which are secrets themselves. A rule without targets of its own goes to those of the"
+        " setting `alert_to` of the pipeline, if it has any."
+    )
+    return sheet(
         {
-            "rule": [shown(v) for v in states["rule"]],
-            "site": [shown(v) for v in states["site"]],
-            "state": [STATES.get(v, v) for v in states["state"]],
-            "value": [value_text(*pair) for pair in zip(metrics, states["value"], strict=True)],
-            "bound": [value_text(*pair) for pair in zip(metrics, states["bound"], strict=True)],
-            "until": look.wall(states["judged_until"]),
-            "goes to": [_targets(rules[name]) for name in states["rule"]],
-            "about": [clipped(shown(v), TEXT_SHOWN) for v in states["about"]],
+            "rule": ([shown(v) for v in states["rule"]], text("Rule")),
+            "site": ([shown(v) for v in states["site"]], text("Site")),
+            "state": ([STATES.get(v, v) for v in states["state"]], text("State", help=unknown)),
+            "value": (values, text("Value", help="Of the last evaluated window.")),
+            "bound": (bounds, text("Bound", help="The bound nearest to the value.")),
+            "until": (look.wall(states["judged_until"]), time_column("Evaluated until", look.filters.zone)),
+            "goes to": ([_targets(rules[name]) for name in states["rule"]], text("Goes to", help=targets)),
+            "about": (texts(states["about"], TEXT_SHOWN), text("Watches", width="medium")),
         }
     )
-
-
-def _rules_columns(look: Look) -> dict[str, Any]:
-    text = st.column_config.TextColumn
-    return {
-        "rule": text("Rule"),
-        "site": text("Site"),
-        "state": text(
-            "State", help="Unknown: the last window could not be evaluated, such as a share without requests."
-        ),
-        "value": text("Value", help="Of the last evaluated window."),
-        "bound": text("Bound", help="The bound nearest to the value."),
-        "until": time_column("Evaluated until", look.filters.zone),
-        "goes to": text(
-            "Goes to",
-            help="The kinds of its targets, which are secrets themselves. A rule without targets of its own goes to"
-            " those of the setting `alert_to` of the pipeline, if it has any.",
-        ),
-        "about": text("Watches", width="medium"),
-    }
 
 
 @panel(
@@ -177,11 +167,10 @@ def _picked(look: Look, fired: pd.DataFrame) -> int | None:
         f"{rule} {site} {start:%Y-%m-%dT%H:%MZ}"
         for rule, site, start in zip(fired["rule"], fired["site"], fired["window_start"], strict=True)
     ]
+    table, columns = _fired_table(look, fired)
     address = st.query_params.get(IN_ADDRESS)
     chosen = names.index(address) if address in names else None
-    picked = grid(
-        _fired_table(look, fired), "alerts", _fired_columns(look), rows=8, select=True, chosen=chosen
-    )
+    picked = grid(table, "alerts", columns, rows=8, select=True, chosen=chosen)
     if picked is not None:
         st.query_params[IN_ADDRESS] = names[picked]
     elif chosen is not None:
@@ -209,38 +198,29 @@ def _span(look: Look, row: pd.Series, rule: Rule) -> tuple[datetime, datetime]:
     return start, min(end, start + MOST_FIRED * timedelta(seconds=rule.seconds))
 
 
-def _fired_table(look: Look, fired: pd.DataFrame) -> pd.DataFrame:
-    lasted = fired["ended_at"] - fired["window_start"]
-    return pd.DataFrame(
+def _fired_table(look: Look, fired: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    text, zone, alerts_fired = (
+        st.column_config.TextColumn,
+        look.filters.zone,
+        [row for _, row in fired.iterrows()],
+    )
+    lasted = [
+        duration(t.total_seconds()) if pd.notna(t) else "" for t in fired["ended_at"] - fired["window_start"]
+    ]
+    why = text("Why", width="medium", help="The figure in the window that made the rule fire, and its bound.")
+    delivered = text("Delivered", width="medium", help="The last message about it, and to which targets.")
+    return sheet(
         {
-            "began": look.wall(fired["window_start"]),
-            "rule": [shown(v) for v in fired["rule"]],
-            "site": [shown(v) for v in fired["site"]],
-            "state": [STATES.get(v, v) for v in fired["state"]],
-            "why": [_why(row) for _, row in fired.iterrows()],
-            "ended": look.wall(fired["ended_at"]),
-            "lasted": [duration(t.total_seconds()) if pd.notna(t) else "" for t in lasted],
-            "delivery": [_delivery(look, row) for _, row in fired.iterrows()],
+            "began": (look.wall(fired["window_start"]), time_column("Window began", zone)),
+            "rule": ([shown(v) for v in fired["rule"]], text("Rule")),
+            "site": ([shown(v) for v in fired["site"]], text("Site")),
+            "state": ([STATES.get(v, v) for v in fired["state"]], text("State")),
+            "why": (list(map(_why, alerts_fired)), why),
+            "ended": (look.wall(fired["ended_at"]), time_column("Ended", zone)),
+            "lasted": (lasted, text("Lasted")),
+            "delivery": ([_delivery(look, row) for row in alerts_fired], delivered),
         }
     )
-
-
-def _fired_columns(look: Look) -> dict[str, Any]:
-    text = st.column_config.TextColumn
-    return {
-        "began": time_column("Window began", look.filters.zone),
-        "rule": text("Rule"),
-        "site": text("Site"),
-        "state": text("State"),
-        "why": text(
-            "Why", width="medium", help="The figure in the window that made the rule fire, and its bound."
-        ),
-        "ended": time_column("Ended", look.filters.zone),
-        "lasted": text("Lasted"),
-        "delivery": text(
-            "Delivered", width="medium", help="The last message about it, and to which targets."
-        ),
-    }
 
 
 def _why(row: pd.Series) -> str:

@@ -13,7 +13,7 @@ from tidemark.figures.text import shown
 
 from .. import data
 from ..controls.actions import Requests, requests_button
-from ..controls.grid import grid, time_column
+from ..controls.grid import grid, sheet, time_column
 from ..filters import Filters
 from ..panel import LIVE, EmptyError, Look, panel
 
@@ -44,30 +44,19 @@ def alerts_panel(look: Look) -> None:
     if not frames:
         raise EmptyError("No alert was raised.")
     latest = pd.concat(frames).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
-    picked = grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6, select=True)
+    text = st.column_config.TextColumn
+    table, columns = sheet(
+        {
+            "began": (look.wall(latest["started_at"]).to_numpy(), time_column("Began", look.filters.zone)),
+            "rule": ([shown(rule) for rule in latest["rule"]], text("Rule")),
+            "address": ([shown(address) for address in latest["client_ip"]], text("Address")),
+        }
+    )
+    picked = grid(table, "alerts-latest", columns, rows=6, select=True)
     if picked is not None:
         address = Where("client_ip", "=", latest["client_ip"].iloc[picked])
         view = Requests(Selection(zone=look.filters.zone), (address,))
         requests_button(view, "alert-requests", "Show the requests of this address", icon=None)
-
-
-def alerts_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
-    """Alerts as shown: what began when, by whom."""
-    return pd.DataFrame(
-        {
-            "began": look.wall(rows["started_at"]).to_numpy(),
-            "rule": [shown(rule) for rule in rows["rule"]],
-            "address": [shown(address) for address in rows["client_ip"]],
-        }
-    )
-
-
-def alerts_columns(look: Look) -> dict[str, object]:
-    return {
-        "began": time_column("Began", look.filters.zone),
-        "rule": st.column_config.TextColumn("Rule"),
-        "address": st.column_config.TextColumn("Address"),
-    }
 
 
 def _latest(reader: Reader, table: str) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -13,11 +14,11 @@ from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import if_any
 from tidemark.figures.selection import Selection
-from tidemark.figures.text import clipped, duration, shown
+from tidemark.figures.text import duration, shown
 
 from .. import clock, country, data, demo
 from ..charts.timechart import Timed, stacked
-from ..controls.grid import grid, time_column
+from ..controls.grid import grid, sheet, texts, time_column
 from ..filters import Filters, Span
 from ..panel import LIVE, Look, panel, some
 from . import job_alerts
@@ -158,36 +159,27 @@ def rejected_panel(look: Look) -> None:
         ),
         "No line was rejected.",
     )
-    grid(rejected_table(latest, look), "rejected-latest", rejected_columns(look), rows=6)
+    table, columns = rejected_table(latest, look)
+    grid(table, "rejected-latest", columns, rows=6)
 
 
 REJECTED_COLUMNS = ["rejected_at", "site", "reasons", "nearest_format", "failed_field", "value"]
 
 
-def rejected_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
+def rejected_table(rows: pd.DataFrame, look: Look) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Rejected rows as shown: reasons joined, the raw line as text."""
-    return pd.DataFrame(
+    text = st.column_config.TextColumn
+    nearest = [
+        "" if format is None else f"{shown(format)}, {shown(field)}"
+        for format, field in zip(rows["nearest_format"], rows["failed_field"], strict=True)
+    ]
+    near = "The format that the line is nearly of, and the field at which it fails."
+    return sheet(
         {
-            "rejected_at": look.wall(rows["rejected_at"]),
-            "site": [shown(s) for s in rows["site"]],
-            "reasons": [", ".join(r) if r is not None else "" for r in rows["reasons"]],
-            "nearest": [
-                "" if format is None else f"{shown(format)}, {shown(field)}"
-                for format, field in zip(rows["nearest_format"], rows["failed_field"], strict=True)
-            ],
-            "line": [clipped(shown(v), LINE_SHOWN) for v in rows["value"]],
+            "rejected_at": (look.wall(rows["rejected_at"]), time_column("Rejected", look.filters.zone)),
+            "site": ([shown(s) for s in rows["site"]], text("Site", width="small")),
+            "reasons": ([", ".join(r) if r is not None else "" for r in rows["reasons"]], text("Reasons")),
+            "nearest": (nearest, text("Nearest format, field", help=near)),
+            "line": (texts(rows["value"], LINE_SHOWN), text("Line", width="large")),
         }
     )
-
-
-def rejected_columns(look: Look) -> dict[str, object]:
-    return {
-        "rejected_at": time_column("Rejected", look.filters.zone),
-        "site": st.column_config.TextColumn("Site", width="small"),
-        "reasons": st.column_config.TextColumn("Reasons"),
-        "nearest": st.column_config.TextColumn(
-            "Nearest format, field",
-            help="The format that the line is nearly of, and the field at which it fails.",
-        ),
-        "line": st.column_config.TextColumn("Line", width="large"),
-    }

@@ -16,10 +16,10 @@ from .. import data
 from ..charts import basic, processed
 from ..charts.chartdata import data_view
 from ..controls import actions
-from ..controls.grid import count_column, grid, time_column
+from ..controls.grid import count_column, grid, sheet, texts, time_column
 from ..filters import Filters
 from ..panel import EmptyError, Look, panel, some
-from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
+from .live import REJECTED_COLUMNS, rejected_table
 
 RESULTS = "quality/results"
 ACCOUNTS = "quality/accounts"
@@ -30,6 +30,10 @@ COUNTS = {"accepted": "Accepted", "rejected": "Rejected", "duplicate": "Duplicat
 REJECTED_READ = 5000
 REJECTED_SHOWN = 500
 RUNS_SHOWN = 2000
+RESULT_COLUMNS = [
+    "run_time", "table", "expectation", "column", "severity", "success", "observed_value", "unexpected_count",
+    "details",
+]  # fmt: skip
 
 
 def page(reader: Reader, filters: Filters) -> None:
@@ -79,19 +83,8 @@ def expectations_panel(look: Look) -> None:
         look.rows(query(RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"])),
         "No expectation has run yet.",
     )
-    columns = [
-        "run_time",
-        "table",
-        "expectation",
-        "column",
-        "severity",
-        "success",
-        "observed_value",
-        "unexpected_count",
-        "details",
-    ]
     since = Where("run_time", ">=", newest["run_time"].min().to_pydatetime())
-    results = look.rows(query(RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN))
+    results = look.rows(query(RESULTS, RESULT_COLUMNS, (since,), order_by=["-run_time"], limit=RUNS_SHOWN))
     results = results.merge(newest, on=["table", "run_time"]).drop_duplicates(
         ["table", "expectation", "column"]
     )
@@ -111,31 +104,23 @@ def expectations_panel(look: Look) -> None:
     else:
         st.error(f"{len(critical)} critical of {len(failed)} failed expectations.", icon=":material/error:")
     results = results.sort_values(["success", "severity", "table", "expectation"], kind="stable")
-    table = pd.DataFrame(
+    text = st.column_config.TextColumn
+    table, settings = sheet(
         {
-            "result": ["✓ holds" if ok else "✗ failed" for ok in results["success"]],
-            "severity": results["severity"],
-            "table": results["table"],
-            "expectation": [shown(e) for e in results["expectation"]],
-            "column": [shown(c) for c in results["column"]],
-            "observed": [clipped(shown(v), 120) for v in results["observed_value"]],
-            "unexpected": results["unexpected_count"],
-            "details": [clipped(shown(v), 200) for v in results["details"]],
-            "run_time": look.wall(results["run_time"]),
+            "result": (
+                ["✓ holds" if ok else "✗ failed" for ok in results["success"]],
+                text("Result", width="small"),
+            ),
+            "severity": (results["severity"], text("Severity", width="small")),
+            "table": (results["table"], text("Table")),
+            "expectation": ([shown(e) for e in results["expectation"]], text("Expectation", width="large")),
+            "column": ([shown(c) for c in results["column"]], text("Column")),
+            "observed": (texts(results["observed_value"], 120), text("Observed")),
+            "unexpected": (results["unexpected_count"], count_column("Unexpected")),
+            "details": (texts(results["details"], 200), text("Details", width="medium")),
+            "run_time": (look.wall(results["run_time"]), time_column("Run", look.filters.zone)),
         }
     )
-    text = st.column_config.TextColumn
-    settings = {
-        "result": text("Result", width="small"),
-        "severity": text("Severity", width="small"),
-        "table": text("Table"),
-        "expectation": text("Expectation", width="large"),
-        "column": text("Column"),
-        "observed": text("Observed"),
-        "unexpected": count_column("Unexpected"),
-        "details": text("Details", width="medium"),
-        "run_time": time_column("Run", look.filters.zone),
-    }
     grid(table, "expectations", settings, rows=12)
 
 
@@ -275,14 +260,8 @@ def browser_panel(look: Look) -> None:
     if text:
         rejected = rejected[[text in shown(v) for v in rejected["value"]]]
     rejected = some(rejected.head(REJECTED_SHOWN), "No rejected line fits.")
-    full = rejected_table(rejected, look).assign(line=[shown(v) for v in rejected["value"]])
-    picked = grid(
-        rejected_table(rejected, look),
-        "rejected",
-        rejected_columns(look),
-        rows=12,
-        download=full,
-        select=True,
-    )
+    table, columns = rejected_table(rejected, look)
+    full = table.assign(line=[shown(v) for v in rejected["value"]])
+    picked = grid(table, "rejected", columns, rows=12, download=full, select=True)
     if picked is not None:
         st.code(full["line"].iloc[picked], language=None, wrap_lines=True)

@@ -17,7 +17,7 @@ from tidemark.figures.text import clipped, number, plain, shown
 
 from .. import clock
 from ..charts.timechart import over_time
-from ..controls.grid import change_column, grid, time_column
+from ..controls.grid import change_column, grid, sheet, time_column
 from ..filters import Filters
 from ..panel import EmptyError, Look, meaning, panel, some
 
@@ -194,46 +194,38 @@ def days_panel(look: Look) -> None:
     if st.session_state.get(CHANGED, True):
         rows = rows[rows["changed"]].reset_index(drop=True)
     some(rows, "Nothing has changed since it was reported.")
-    picked = grid(_table(look, rows), "as-reported", _columns(look), rows=12, select=True)
+    table, columns = _table(look, rows)
+    picked = grid(table, "as-reported", columns, rows=12, select=True)
     if picked is None:
         raise EmptyError("Select a row to see the history of its day.")
     row = rows.iloc[picked]
     return _history(look, row["site"], row["day"].to_pydatetime())
 
 
-def _table(look: Look, rows: pd.DataFrame) -> pd.DataFrame:
+def _table(look: Look, rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    text, zone = st.column_config.TextColumn, look.filters.zone
     pairs = list(zip(rows["metric"], rows["reported"], rows["now"], strict=True))
-    table = pd.DataFrame(
+    before, now = (
+        [value_text(metric, value) for metric, value in zip(rows["metric"], rows[name], strict=True)]
+        for name in ("reported", "now")
+    )
+    changes = [None if now == was else Change(now, was).sorted_by for _, was, now in pairs]
+    causes = text("Changed by", width="medium", help=meaning("cause"))
+    table, columns = sheet(
         {
-            "day": rows["day"].dt.strftime("%Y-%m-%d"),
-            "site": [shown(v) for v in rows["site"]],
-            "figure": [NAMES.get(v, shown(v)) for v in rows["metric"]],
-            "reported": [value_text(metric, was) for metric, was, _ in pairs],
-            "now": [value_text(metric, now) for metric, _, now in pairs],
-            "difference": [_difference(*pair) for pair in pairs],
-            "change": [None if now == was else Change(now, was).sorted_by for _, was, now in pairs],
-            "causes": [shown(v) for v in rows["causes"]],
-            "reported at": look.wall(rows["reported_at"]),
-            "changed at": look.wall(rows["changed_at"]),
+            "day": (rows["day"].dt.strftime("%Y-%m-%d"), text("Day (UTC)")),
+            "site": ([shown(v) for v in rows["site"]], text("Site")),
+            "figure": ([NAMES.get(v, shown(v)) for v in rows["metric"]], text("Figure")),
+            "reported": (before, text("Reported", help=meaning("reported"))),
+            "now": (now, text("Now", help=meaning("now"))),
+            "difference": ([_difference(*pair) for pair in pairs], text("Difference")),
+            "change": (changes, change_column()),
+            "causes": ([shown(v) for v in rows["causes"]], causes),
+            "reported at": (look.wall(rows["reported_at"]), time_column("Reported at", zone)),
+            "changed at": (look.wall(rows["changed_at"]), time_column("Changed at", zone)),
         }
     )
-    return table if look.filters.site is None else table.drop(columns="site")
-
-
-def _columns(look: Look) -> dict[str, Any]:
-    text, zone = st.column_config.TextColumn, look.filters.zone
-    return {
-        "day": text("Day (UTC)"),
-        "site": text("Site"),
-        "figure": text("Figure"),
-        "reported": text("Reported", help=meaning("reported")),
-        "now": text("Now", help=meaning("now")),
-        "difference": text("Difference"),
-        "change": change_column(),
-        "causes": text("Changed by", width="medium", help=meaning("cause")),
-        "reported at": time_column("Reported at", zone),
-        "changed at": time_column("Changed at", zone),
-    }
+    return (table if look.filters.site is None else table.drop(columns="site")), columns
 
 
 def value_text(metric: str, value: float | None) -> str:
