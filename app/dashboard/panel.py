@@ -170,6 +170,13 @@ def panel(
     return decorate
 
 
+def beside(reader: Reader, filters: Filters, *panels: Callable[[Reader, Filters], None]) -> None:
+    """Draws panels side by side."""
+    for cell, draw in zip(st.columns(len(panels)), panels, strict=True):
+        with cell:
+            draw(reader, filters)
+
+
 def meaning(name: str) -> str:
     """The meaning of a number in one sentence."""
     return plain(NUMBERS[name])

@@ -19,7 +19,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, sheet, texts
 from ..controls.toplist import toplist
 from ..filters import DAY, HOUR, Filters
-from ..panel import SELDOM, Look, meaning, panel, some
+from ..panel import SELDOM, Look, beside, meaning, panel, some
 
 BOTS = "gold/bots"
 PAGES = "gold/bot_pages"
@@ -31,11 +31,7 @@ VISITS: Kept = ((VISITORS,), ())
 
 def page(reader: Reader, filters: Filters) -> None:
     ai_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        operators_panel(reader, filters)
-    with right:
-        operator_panel(reader, filters)
+    beside(reader, filters, operators_panel, operator_panel)
 
 
 AI: tuple[compared.Tile, ...] = (

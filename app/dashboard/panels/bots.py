@@ -15,7 +15,7 @@ from ..controls.grid import bar_column, count_column, grid_with_actions, percent
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
-from ..panel import Look, meaning, panel, some
+from ..panel import Look, beside, meaning, panel, some
 from . import ai, identity, suspects
 
 BOTS = "gold/bots"
@@ -30,11 +30,7 @@ def page(reader: Reader, filters: Filters) -> None:
     summary_panel(reader, filters)
     time_panel(reader, filters)
     who_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        pages_panel(reader, filters)
-    with right:
-        identity.robots_panel(reader, filters)
+    beside(reader, filters, pages_panel, identity.robots_panel)
     identity.pretenders_panel(reader, filters)
     ai.page(reader, filters)
     suspects.page(reader, filters)

@@ -20,7 +20,7 @@ from ..controls.actions import Requests, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, sheet
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, panel, some
+from ..panel import Look, beside, panel, some
 
 TABLE = "gold/visitors_by_country"
 AUDIENCE = "gold/audience"
@@ -29,15 +29,9 @@ PEOPLE = (silver.PEOPLE,)
 
 
 def page(reader: Reader, filters: Filters) -> None:
-    left, right = st.columns(2)
-    with left:
-        map_panel(reader, filters)
-    with right:
-        table_panel(reader, filters)
+    beside(reader, filters, map_panel, table_panel)
     time_panel(reader, filters)
-    for cell, draw in zip(st.columns(3), (browser_panel, os_panel, device_panel), strict=True):
-        with cell:
-            draw(reader, filters)
+    beside(reader, filters, browser_panel, os_panel, device_panel)
 
 
 @panel("Visitors by country", TABLE, help="Each visitor counts once over the whole range.", requests=PEOPLE)

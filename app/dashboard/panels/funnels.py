@@ -26,7 +26,7 @@ from ..controls.compared import metric, period_text
 from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import EmptyError, Look, meaning, panel, some
+from ..panel import EmptyError, Look, beside, meaning, panel, some
 from .overview import device_name
 from .sources import channel_name
 
@@ -44,11 +44,7 @@ def page(reader: Reader, filters: Filters) -> None:
     if funnelchoice.choose(reader, filters) is None:
         return
     steps_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        by_panel(reader, filters)
-    with right:
-        lost_panel(reader, filters)
+    beside(reader, filters, by_panel, lost_panel)
 
 
 def _sql(look: Look) -> str:

@@ -31,7 +31,7 @@ from ..controls.grid import (
     points_column,
 )
 from ..filters import HOUR, Filters
-from ..panel import EmptyError, Look, meaning, nothing, panel, some, sql_of
+from ..panel import EmptyError, Look, beside, meaning, nothing, panel, some, sql_of
 from .sources import channel_name
 
 REACHED = "silver/session_goals"
@@ -45,11 +45,7 @@ def page(reader: Reader, filters: Filters) -> None:
     goals_panel(reader, filters)
     time_panel(reader, filters)
     channels_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        searches_panel(reader, filters)
-    with right:
-        downloads_panel(reader, filters)
+    beside(reader, filters, searches_panel, downloads_panel)
 
 
 def described(goal: Goal) -> str:

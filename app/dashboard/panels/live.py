@@ -20,7 +20,7 @@ from .. import clock, country, data, demo
 from ..charts.timechart import Timed, stacked
 from ..controls.grid import grid, sheet, texts, time_column
 from ..filters import Filters, Span
-from ..panel import LIVE, Look, panel, some
+from ..panel import LIVE, Look, beside, panel, some
 from . import job_alerts
 from .countries import PEOPLE, draw_map
 
@@ -35,11 +35,7 @@ LINE_SHOWN = 300
 def page(reader: Reader, filters: Filters) -> None:
     demo.intro(reader)
     now_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        windows_panel(reader, filters)
-    with right:
-        map_panel(reader, filters)
+    beside(reader, filters, windows_panel, map_panel)
     job_alerts.show(reader, filters)
     rejected_panel(reader, filters)
 

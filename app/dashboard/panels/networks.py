@@ -15,7 +15,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, sheet, texts
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
-from ..panel import Look, meaning, panel, some
+from ..panel import Look, beside, meaning, panel, some
 
 TABLE = "gold/networks"
 LISTED = 500
@@ -25,11 +25,7 @@ CITIES = (silver.PEOPLE, Where("city", "is not null"))
 
 def page(reader: Reader, filters: Filters) -> None:
     time_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        table_panel(reader, filters)
-    with right:
-        cities_panel(reader, filters)
+    beside(reader, filters, table_panel, cities_panel)
 
 
 @panel("Requests by kind of network", TABLE, requests=(Where("network", "is not null"),))

@@ -22,7 +22,7 @@ from ..charts.timechart import timechart, timed
 from ..controls import actions, address, compared, moved
 from ..controls.toplist import toplist
 from ..filters import DAY, Filters
-from ..panel import SELDOM, EmptyError, Look, meaning, panel, query_button
+from ..panel import SELDOM, EmptyError, Look, beside, meaning, panel, query_button
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -37,10 +37,7 @@ def page(reader: Reader, filters: Filters) -> None:
     demo.intro(reader)
     summary_panel(reader, filters)
     chart_panel(reader, filters)
-    draws = (pages_panel, sources_panel, countries_panel, devices_panel)
-    for cell, draw in zip(st.columns(4), draws, strict=True):
-        with cell:
-            draw(reader, filters)
+    beside(reader, filters, pages_panel, sources_panel, countries_panel, devices_panel)
     moved_panel(reader, filters)
 
 

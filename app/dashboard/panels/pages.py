@@ -24,7 +24,7 @@ from ..controls.grid import (
     texts,
 )
 from ..filters import Filters
-from ..panel import Look, meaning, panel, some
+from ..panel import Look, beside, meaning, panel, some
 
 TRAFFIC = "gold/traffic"
 PAGES = "gold/pages"
@@ -35,16 +35,8 @@ PATH_SHOWN = 200
 
 def page(reader: Reader, filters: Filters) -> None:
     pages_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        entry_panel(reader, filters)
-    with right:
-        exit_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        requests_panel(reader, filters)
-    with right:
-        bytes_panel(reader, filters)
+    beside(reader, filters, entry_panel, exit_panel)
+    beside(reader, filters, requests_panel, bytes_panel)
 
 
 @panel(

@@ -18,7 +18,7 @@ from ..charts.chartdata import data_view
 from ..controls import actions
 from ..controls.grid import count_column, grid, sheet, texts, time_column
 from ..filters import Filters
-from ..panel import EmptyError, Look, panel, some
+from ..panel import EmptyError, Look, beside, panel, some
 from .live import REJECTED_COLUMNS, rejected_table
 
 RESULTS = "quality/results"
@@ -39,16 +39,8 @@ RESULT_COLUMNS = [
 def page(reader: Reader, filters: Filters) -> None:
     balance_panel(reader, filters)
     expectations_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        history_panel(reader, filters)
-    with right:
-        flow_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        reasons_panel(reader, filters)
-    with right:
-        lateness_panel(reader, filters)
+    beside(reader, filters, history_panel, flow_panel)
+    beside(reader, filters, reasons_panel, lateness_panel)
     formats_panel(reader, filters)
     browser_panel(reader, filters)
 

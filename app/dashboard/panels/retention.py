@@ -26,7 +26,7 @@ from ..controls import actions
 from ..controls.compared import metric, period_text
 from ..controls.grid import count_column, percent_column
 from ..filters import Filters
-from ..panel import NOTHING, SELDOM, EmptyError, Look, meaning, panel, some
+from ..panel import NOTHING, SELDOM, EmptyError, Look, beside, meaning, panel, some
 
 HOURS = "gold/visitor_hours"
 PEOPLE = (silver.PEOPLE,)
@@ -55,11 +55,7 @@ def page(reader: Reader, filters: Filters) -> None:
     )
     summary_panel(reader, filters)
     cohorts_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        curve_panel(reader, filters)
-    with right:
-        new_panel(reader, filters)
+    beside(reader, filters, curve_panel, new_panel)
 
 
 def _unit() -> Every:

@@ -24,7 +24,7 @@ from ..controls import actions, compared, moved
 from ..controls.actions import Requests
 from ..controls.grid import Written, button_column, count_column, grid
 from ..filters import DAY, Filters
-from ..panel import Look, meaning, panel, some
+from ..panel import Look, beside, meaning, panel, some
 from .overview import device_name
 from .sources import channel_name
 
@@ -37,11 +37,7 @@ PATH_SHOWN = 200
 
 def page(reader: Reader, filters: Filters) -> None:
     summary_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        time_panel(reader, filters)
-    with right:
-        duration_panel(reader, filters)
+    beside(reader, filters, time_panel, duration_panel)
     latest_panel(reader, filters)
 
 

@@ -16,7 +16,7 @@ from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, meaning, panel, some
+from ..panel import Look, beside, meaning, panel, some
 
 VIEWS = (VIEW,)
 LISTED = 1000
@@ -25,11 +25,7 @@ TEXT_SHOWN = 120
 
 def page(reader: Reader, filters: Filters) -> None:
     time_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        channels_panel(reader, filters)
-    with right:
-        sources_panel(reader, filters)
+    beside(reader, filters, channels_panel, sources_panel)
     campaigns_panel(reader, filters)
     every_panel(reader, filters)
 
