@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -175,6 +175,12 @@ def beside(reader: Reader, filters: Filters, *panels: Callable[[Reader, Filters]
     for cell, draw in zip(st.columns(len(panels)), panels, strict=True):
         with cell:
             draw(reader, filters)
+
+
+def metrics(figures: Mapping[str, tuple[str, str | None]]) -> None:
+    """Draws figures side by side: the text of each label, and what it means."""
+    for cell, (label, (text, help)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        cell.metric(label, text, border=True, help=help, height="stretch")
 
 
 def meaning(name: str) -> str:

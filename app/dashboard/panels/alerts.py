@@ -23,7 +23,7 @@ from ..charts.rulechart import metric_of, requests_view, rulechart, value_text
 from ..controls import actions, moved
 from ..controls.grid import grid, sheet, texts, time_column
 from ..filters import Filters
-from ..panel import EmptyError, Look, meaning, panel, some
+from ..panel import EmptyError, Look, meaning, metrics, panel, some
 from .notes import notes_panel
 
 STATES = {
@@ -75,14 +75,15 @@ def rules_panel(look: Look) -> None:
     if states.empty and not waiting:
         return _how_to_declare(look)
     stands = fired[fired["state"] != "withdrawn"]
-    cells = st.columns(4)
-    for cell, label, value, name in (
-        (cells[0], "Firing now", (states["state"] == "firing").sum(), "firing"),
-        (cells[1], "Fired in the range", len(stands), "fired"),
-        (cells[2], "Withdrawn", len(fired) - len(stands), "withdrawn"),
-        (cells[3], "Waiting messages", fired["due"].fillna(value=False).astype(bool).sum(), "undelivered"),
-    ):
-        cell.metric(label, number(value), border=True, help=meaning(name), height="stretch")
+    waits = fired["due"].fillna(value=False).astype(bool)
+    metrics(
+        {
+            "Firing now": (number((states["state"] == "firing").sum()), meaning("firing")),
+            "Fired in the range": (number(len(stands)), meaning("fired")),
+            "Withdrawn": (number(len(fired) - len(stands)), meaning("withdrawn")),
+            "Waiting messages": (number(waits.sum()), meaning("undelivered")),
+        }
+    )
     rules = {name: _rule(known, name) for name in {*states["rule"], *waiting}}
     table, columns = _rules_table(look, states, rules)
     later = pd.DataFrame(

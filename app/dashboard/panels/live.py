@@ -67,35 +67,33 @@ def now_panel(look: Look) -> None:
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)
 
-    per_second = series["requests"].iloc[:-1] / 60
+    minutes = series.iloc[:-1]
+    curves: tuple[tuple[str, str, pd.Series, str], ...] = (
+        (
+            "Visitors, last 5 minutes",
+            f"{visitors:,}",
+            minutes["visitors"],
+            "Distinct, without bots. ",
+        ),
+        (
+            "Requests per second",
+            f"{rate(recent, look.now):,.1f}",
+            minutes["requests"] / 60,
+            "Over the last full minute. ",
+        ),
+        ("Pageviews, last 5 minutes", f"{int(last['pageviews'].sum()):,}", minutes["pageviews"], ""),
+    )
     cells = st.columns(4)
-    cells[0].metric(
-        "Visitors, last 5 minutes",
-        f"{visitors:,}",
-        border=True,
-        chart_data=list(series["visitors"].iloc[:-1]),
-        chart_type="area",
-        help=f"Distinct, without bots. {_curve(series['visitors'].iloc[:-1])}",
-        height="stretch",
-    )
-    cells[1].metric(
-        "Requests per second",
-        f"{rate(recent, look.now):,.1f}",
-        border=True,
-        chart_data=list(per_second),
-        chart_type="area",
-        help=f"Over the last full minute. {_curve(per_second)}",
-        height="stretch",
-    )
-    cells[2].metric(
-        "Pageviews, last 5 minutes",
-        f"{int(last['pageviews'].sum()):,}",
-        border=True,
-        chart_data=list(series["pageviews"].iloc[:-1]),
-        chart_type="area",
-        help=_curve(series["pageviews"].iloc[:-1]),
-        height="stretch",
-    )
+    for cell, (label, text, curve, help) in zip(cells, curves, strict=False):
+        cell.metric(
+            label,
+            text,
+            border=True,
+            chart_data=list(curve),
+            chart_type="area",
+            help=help + _curve(curve),
+            height="stretch",
+        )
     cells[3].metric(
         "Newest line",
         # The largest unit only: the cell is narrow on a phone.

@@ -18,7 +18,7 @@ from ..charts import processed
 from ..charts.timechart import over_time
 from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..panel import LIVE, EmptyError, Look, panel, some
+from ..panel import LIVE, EmptyError, Look, metrics, panel, some
 
 PROGRESS = "quality/progress"
 ACCOUNTS = "quality/accounts"
@@ -74,16 +74,15 @@ def flows_panel(look: Look) -> None:
         icon = ":material/error:" if stuck else ":material/check_circle:"
         color = "red" if stuck else "green"
         st.markdown(f":{color}[{icon}] **{plain(row.flow)}** · batch {row.batch_id:,} · {state}")
-        figures = {
-            "Rows per second": number(row.rows_per_second),
-            "Freshness": _seconds(row.freshness_seconds),
-            "Lag": number(row.lag),
-            "Batch took": _seconds(row.duration_ms / 1000),
-            "Rows in batch": number(row.rows),
-        }
-        for cell, (label, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
-            help = "Lines that wait to be read." if label == "Lag" else None
-            cell.metric(label, figure, border=True, help=help, height="stretch")
+        metrics(
+            {
+                "Rows per second": (number(row.rows_per_second), None),
+                "Freshness": (_seconds(row.freshness_seconds), None),
+                "Lag": (number(row.lag), "Lines that wait to be read."),
+                "Batch took": (_seconds(row.duration_ms / 1000), None),
+                "Rows in batch": (number(row.rows), None),
+            }
+        )
         notes = []
         if not pd.isna(row.newest_event_time):
             stamp = clock.stamp(row.newest_event_time, look.filters.zone, look.now)

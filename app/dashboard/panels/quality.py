@@ -18,7 +18,7 @@ from ..charts.chartdata import data_view
 from ..controls import actions
 from ..controls.grid import count_column, grid, sheet, texts, time_column
 from ..filters import Filters
-from ..panel import EmptyError, Look, beside, panel, some
+from ..panel import EmptyError, Look, beside, metrics, panel, some
 from .live import REJECTED_COLUMNS, rejected_table
 
 RESULTS = "quality/results"
@@ -51,10 +51,13 @@ def balance_panel(look: Look) -> None:
     sums = look.rows(query(ACCOUNTS, columns, (Where("flow", "=", "requests"),))).iloc[0].astype(int)
     late = data.contract(look.reader, ACCOUNTS).number("late_seconds")
     limit = "the lateness limit" if late is None else duration(late)
-    cells = st.columns(5)
-    for cell, name in zip(cells, ("received", *COUNTS), strict=True):
-        help = f"Accepted, but more than {limit} behind their site's newest line." if name == "late" else None
-        cell.metric(name.capitalize(), number(sums[name]), border=True, help=help, height="stretch")
+    late_words = f"Accepted, but more than {limit} behind their site's newest line."
+    metrics(
+        {
+            name.capitalize(): (number(sums[name]), late_words if name == "late" else None)
+            for name in ("received", *COUNTS)
+        }
+    )
     counted = sums["accepted"] + sums["rejected"] + sums["duplicate"]
     identity = (
         f"{sums['received']:,} received = {sums['accepted']:,} accepted + {sums['rejected']:,} rejected "

@@ -19,7 +19,7 @@ from .. import clock
 from ..charts.timechart import over_time
 from ..controls.grid import change_column, grid, sheet, time_column
 from ..filters import Filters
-from ..panel import EmptyError, Look, meaning, panel, some
+from ..panel import EmptyError, Look, meaning, metrics, panel, some
 
 AS_OF, CHANGED, METRIC, WHICH = "as-of", "changed-only", "reported-metric", "reported-which"
 FIRST, AT = "First reports", "Reports at a time"
@@ -84,34 +84,19 @@ def summary_panel(look: Look) -> None:
     differing = days_changed[days_changed["changed"]]
     days = ["site", "day"]
     last = days_changed["changed_at"].max()
-    cells = st.columns(4)
-    cells[0].metric(
-        "Days reported",
-        number(len(days_changed[days].drop_duplicates())),
-        border=True,
-        help="Of each site.",
-        height="stretch",
-    )
-    cells[1].metric(
-        "Days changed since",
-        number(len(differing[days].drop_duplicates())),
-        border=True,
-        help="Days with a figure that is another now.",
-        height="stretch",
-    )
-    cells[2].metric(
-        "Largest change",
-        _largest(differing),
-        border=True,
-        help="Of the counts: " + meaning("change"),
-        height="stretch",
-    )
-    cells[3].metric(
-        "Last change",
-        _short(look, last),
-        border=True,
-        help="When a changed figure was last reported: today at a time, or on a day.",
-        height="stretch",
+    metrics(
+        {
+            "Days reported": (number(len(days_changed[days].drop_duplicates())), "Of each site."),
+            "Days changed since": (
+                number(len(differing[days].drop_duplicates())),
+                "Days with a figure that is another now.",
+            ),
+            "Largest change": (_largest(differing), "Of the counts: " + meaning("change")),
+            "Last change": (
+                _short(look, last),
+                "When a changed figure was last reported: today at a time, or on a day.",
+            ),
+        }
     )
 
 
