@@ -174,7 +174,7 @@ def main() -> None:
         return
     if page.processed:
         st.caption("The range is of the time at which lines were processed.")
-    bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
+    bar.offer_jump(chosen, extents, ranged=page.ranged)
     views.show(reader, chosen)
     current.run()
     # Only now, because it takes the processor from the first page.

@@ -77,7 +77,7 @@ def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.
     return long
 
 
-def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
+def ranking(frame: pd.DataFrame, label: str, value: str, unit: str) -> alt.Chart:
     """Horizontal bars with their numbers, the largest on top."""
     import altair as alt
 
@@ -90,7 +90,7 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
         x=alt.X("value:Q", title=unit, axis=_value_axis(4)),
         tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("value:Q", title=unit, format=",.0f")],
     )
-    height = max(len(data), 2) * height_per_row + 50
+    height = max(len(data), 2) * 26 + 50
     bars: alt.Chart = base.mark_bar(cornerRadiusEnd=3).properties(height=height)
     return bars
 
@@ -139,9 +139,8 @@ def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple
     return kept, names
 
 
-def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
+def _value_axis(ticks: int = 5) -> alt.Axis:
     import altair as alt
 
-    least: dict[str, Any] = {"tickMinStep": 1} if whole else {}
     label = "format(datum.value, '~s')"
-    return alt.Axis(labelExpr=label, tickCount=ticks, domain=False, ticks=False, **least)
+    return alt.Axis(labelExpr=label, tickCount=ticks, domain=False, ticks=False, tickMinStep=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tidemark.figures.timespec import HEIGHT, PICK, note_layers
+from tidemark.figures.timespec import PICK, note_layers
 
 from .. import colors
 
@@ -19,13 +19,11 @@ def heat(
     value: str,
     *,
     x_title: str,
-    y_title: str,
     unit: str,
     rows: Sequence[Any],
-    columns: Sequence[Any] | None = None,
-    height: int = HEIGHT,
+    columns: Sequence[Any],
+    height: int,
     notes: pd.DataFrame | None = None,
-    pick: bool = False,
 ) -> dict[str, Any]:
     """Cells coloured by a count; `rows` and `columns` are the values of `y` from the top, and of `x` from the left.
     `notes` (`x`, `when`, `text`) are marks at values of `x`."""
@@ -36,7 +34,8 @@ def heat(
         "field": "x",
         "type": "ordinal",
         "title": x_title,
-        "sort": None if columns is None else list(columns),
+        "sort": list(columns),
+        "scale": {"domain": list(columns)},
         "axis": {
             "labelAngle": 0,
             "labelOverlap": "greedy",
@@ -45,8 +44,6 @@ def heat(
             "domain": False,
         },
     }
-    if columns is not None:
-        along["scale"] = {"domain": list(columns)}
     across = {"labelLimit": 150, "labelOverlap": False, "labelFlush": False, "ticks": False, "domain": False}
     legend = {
         "title": unit,
@@ -59,13 +56,14 @@ def heat(
     }
     cells: dict[str, Any] = {
         "data": {"name": "cells"},
-        "mark": {"type": "rect", "stroke": None, "cursor": "pointer" if pick else "default"},
+        "params": [{"name": PICK, "select": {"type": "point", "fields": ["x", "y"]}}],
+        "mark": {"type": "rect", "stroke": None, "cursor": "pointer"},
         "encoding": {
             "x": along,
             "y": {
                 "field": "y",
                 "type": "ordinal",
-                "title": y_title,
+                "title": "",
                 "sort": list(rows),
                 "axis": across,
                 "scale": {"domain": list(rows)},
@@ -73,13 +71,11 @@ def heat(
             "color": {"field": "value", "type": "quantitative", "scale": scale, "legend": legend},
             "tooltip": [
                 {"field": "x", "type": "ordinal", "title": x_title},
-                {"field": "y", "type": "ordinal", "title": y_title},
+                {"field": "y", "type": "ordinal", "title": ""},
                 {"field": "value", "type": "quantitative", "title": unit, "format": ",.0f"},
             ],
         },
     }
-    if pick:
-        cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["x", "y"]}}]
     datasets = {"cells": data}
     layers = [cells]
     if notes is not None and len(notes):

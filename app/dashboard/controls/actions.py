@@ -12,6 +12,7 @@ import streamlit as st
 from tidemark.figures import calendar
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
+from tidemark.figures.text import plain
 
 from .. import who
 from ..filters import CUSTOM
@@ -132,6 +133,15 @@ def close_view() -> None:
 def opened() -> Requests | Whole | None:
     view: Requests | Whole | None = st.session_state.get(OPENED)
     return view
+
+
+def show_result(key: str) -> None:
+    """Shows the result of the last click once: its kind, error or success, and its text in the session."""
+    kind, text = st.session_state.pop(key, ("", ""))
+    if kind == "error":
+        st.error(plain(text), icon=":material/error:")
+    elif kind:
+        st.success(plain(text), icon=":material/check:")
 
 
 def apply() -> None:

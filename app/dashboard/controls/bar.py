@@ -321,10 +321,10 @@ def _show_all() -> None:
     address.choose(range="all")
 
 
-def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, history: str) -> bool:
+def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool) -> bool:
     """Shows that the newest data is older than the range, with a link to it. True if it is.
 
-    A page about the present has no range; there the link leads to the page at `history`.
+    A page about the present has no range; there the link leads to the first page.
     """
     extent = of_site(extents, filters.site)
     now = clock.now()
@@ -344,5 +344,5 @@ def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, hi
         else:
             # A plain browser link, because within a session Streamlit keeps the chosen range.
             query = {"range": "all"} | ({} if filters.site is None else {"site": filters.site})
-            st.html(f'<a href="{history}?{urlencode(query)}" target="_self">Show all data →</a>')
+            st.html(f'<a href="./?{urlencode(query)}" target="_self">Show all data →</a>')
     return True

@@ -38,8 +38,7 @@ def toplist(
     field: str,
     value: str,
     *,
-    column: str | None = None,
-    heading: str,
+    heading: str = "",
     named: Callable[[Any], str] = str,
     rows: int = ROWS,
     whole: actions.Whole | None = None,
@@ -47,14 +46,14 @@ def toplist(
     counted: Counted | None = None,
     finest: int = 60,
 ) -> None:
-    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`. A button opens all of them as
+    """Shows the first rows of a frame: the column `field` and its count `value`. A button opens all of them as
     a table, with the columns `more` (their headings by name), or it opens `whole`.
 
-    `named` is a value for people, `heading` says what is counted.
+    `named` is a value for people, `heading` says what is counted, by default `value`.
     With `counted`, each has its change against the earlier period; `finest` as for `Look.selection`."""
     if frame.empty:
         return nothing(look=look)
-    top, values = frame.head(rows), column or field
+    top, heading = frame.head(rows), heading or value.capitalize()
     changes: list[Change] = []
     if counted is not None:
         selection = look.selection(finest)
@@ -77,8 +76,8 @@ def toplist(
             "color": colors.of([heading])[0] + ("38" if colors.is_dark() else "2e"),
             "rows": [
                 {
-                    "label": _label(named(row[values]), CHARACTERS),
-                    "filter": str(actions.is_filter(field, row[values])),
+                    "label": _label(named(row[field]), CHARACTERS),
+                    "filter": str(actions.is_filter(field, row[field])),
                     "count": f"{int(row[value]):,}",
                     "change": changes[i].short if has_changes else "",
                     "share": f"{share:.1f}%",
@@ -94,8 +93,8 @@ def toplist(
             of=look,
             frame=frame,
             field=field,
-            labels=lambda: [_label(named(each), WHOLE_CHARACTERS) for each in frame[values]],
-            filters=lambda: [(actions.is_filter(field, each),) for each in frame[values]],
+            labels=lambda: [_label(named(each), WHOLE_CHARACTERS) for each in frame[field]],
+            filters=lambda: [(actions.is_filter(field, each),) for each in frame[field]],
             headings={value: heading, **(more or {})},
             counted=counted,
             finest=finest,

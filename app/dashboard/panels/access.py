@@ -19,6 +19,7 @@ from tidemark.figures.right import EVERYTHING, ROLES, Right
 from tidemark.figures.text import clipped, plain, shown
 
 from .. import data, who
+from ..controls import actions
 from ..controls.grid import grid, time_column
 from ..controls.sharing import EXPIRES, seconds
 from ..filters import Filters
@@ -48,7 +49,9 @@ def page(reader: Reader, filters: Filters) -> None:
         return
     with st.container(border=True, key="panel-access"):
         st.markdown(f"##### {chosen}")
-        _message()
+        actions.show_result("access-message")
+        if secret := st.session_state.pop("access-secret", ""):
+            st.code(secret, language=None)
         parts.get(str(chosen), _people)(home, who.door(home), sorted(data.extents(reader)))
 
 
@@ -172,13 +175,3 @@ def _do(message: str, what: What, name: str, act: Callable[[str], object]) -> No
 
 def _ask(key: str) -> None:
     st.session_state["access-confirming"] = key
-
-
-def _message() -> None:
-    kind, text = st.session_state.pop("access-message", ("", ""))
-    if kind == "error":
-        st.error(plain(text), icon=":material/error:")
-    elif kind:
-        st.success(plain(text), icon=":material/check:")
-    if secret := st.session_state.pop("access-secret", ""):
-        st.code(secret, language=None)

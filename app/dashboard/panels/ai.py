@@ -137,4 +137,4 @@ def operator_panel(look: Look) -> None:
     )
     read = bots.read_by_operator(look.rows, selection, names, LISTED)
     if not read.empty:
-        toplist(look, read, "path", "requests", heading="Requests", rows=5, finest=HOUR)
+        toplist(look, read, "path", "requests", rows=5, finest=HOUR)

@@ -129,7 +129,6 @@ def pages_panel(look: Look) -> None:
         rows,
         "path",
         "requests",
-        heading="Requests",
         rows=9,
         finest=HOUR,
         counted=bots.counted_pages(name),

@@ -99,7 +99,8 @@ def time_panel(look: Look) -> None:
     stacked(look, counts, "country", "visitors", named=country.name, height=300)
 
 
-def _audience(look: Look, field: str) -> None:
+def audience(look: Look, field: str) -> None:
+    """The visitors by a field of gold.audience."""
     rows = countries.audience(look.rows, look.selection(), field)
     rows = rows[rows["visitors"] > 0]
     named = str.capitalize if field == "device" else str
@@ -108,7 +109,6 @@ def _audience(look: Look, field: str) -> None:
         rows,
         field,
         "visitors",
-        heading="Visitors",
         named=lambda v: named(v) or "Unknown",
         counted=countries.counted(field),
     )
@@ -116,14 +116,14 @@ def _audience(look: Look, field: str) -> None:
 
 @panel("Browsers", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="browser"))
 def browser_panel(look: Look) -> None:
-    _audience(look, "browser")
+    audience(look, "browser")
 
 
 @panel("Operating systems", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="os"))
 def os_panel(look: Look) -> None:
-    _audience(look, "os")
+    audience(look, "os")
 
 
 @panel("Devices", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="device"))
 def device_panel(look: Look) -> None:
-    _audience(look, "device")
+    audience(look, "device")

@@ -17,7 +17,7 @@ from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
 
 from .. import data, who
-from ..controls import forms, preview
+from ..controls import actions, forms, preview
 from ..controls.edit import save, why_fixed
 from ..controls.forms import Field
 from ..filters import Filters
@@ -94,7 +94,7 @@ def page(reader: Reader, filters: Filters) -> None:
             st.warning(plain(str(error)), icon=":material/error:")
             return
         fixed = why_fixed(home)
-        _message()
+        actions.show_result("definitions-message")
         _listed(reader, home, part, known, fixed)
         if fixed:
             st.info(plain(f"This page only shows the settings: {fixed}."), icon=":material/lock:")
@@ -280,15 +280,6 @@ def _sites(reader: Reader) -> list[str]:
         return sorted(data.extents(reader))
     except ReadError:
         return []
-
-
-def _message() -> None:
-    """The result of the last click."""
-    kind, text = st.session_state.pop("definitions-message", ("", ""))
-    if kind == "error":
-        st.error(plain(text), icon=":material/error:")
-    elif kind:
-        st.success(plain(text), icon=":material/check:")
 
 
 @panel(

@@ -200,12 +200,10 @@ def heat_panel(look: Look) -> None:
         "day",
         "count",
         x_title=f"Hour ({look.filters.zone})",
-        y_title="",
         unit="Requests",
         rows=WEEKDAYS,
         columns=list(range(24)),
         height=330,
-        pick=True,
     )
     most = cells.iloc[int(cells["count"].argmax())]
     words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."

@@ -23,6 +23,7 @@ from ..controls import actions, address, compared, moved
 from ..controls.toplist import toplist
 from ..filters import DAY, Filters
 from ..panel import SELDOM, EmptyError, Look, beside, meaning, panel, query_button
+from .countries import audience
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -145,7 +146,6 @@ def pages_panel(look: Look) -> None:
         rows,
         "path",
         "pageviews",
-        heading="Pageviews",
         more={"visitors": "Visitors"},
         counted=pages.COUNTED,
     )
@@ -159,7 +159,6 @@ def sources_panel(look: Look) -> None:
         rows,
         "source",
         "sessions",
-        heading="Sessions",
         named=lambda s: s or "Direct / none",
         counted=sources.counted(["source"]),
     )
@@ -173,7 +172,6 @@ def countries_panel(look: Look) -> None:
         rows[rows["visitors"] > 0],
         "country",
         "visitors",
-        heading="Visitors",
         named=country.name,
         counted=countries.counted("country"),
     )
@@ -181,16 +179,7 @@ def countries_panel(look: Look) -> None:
 
 @panel("Devices", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="device"))
 def devices_panel(look: Look) -> None:
-    rows = countries.audience(look.rows, look.selection(), "device")
-    toplist(
-        look,
-        rows[rows["visitors"] > 0],
-        "device",
-        "visitors",
-        heading="Visitors",
-        named=device_name,
-        counted=countries.counted("device"),
-    )
+    audience(look, "device")
 
 
 def device_name(value: str) -> str:

@@ -148,13 +148,11 @@ def heat_panel(look: Look) -> None:
         "took",
         "requests",
         x_title=f"Time ({look.filters.zone})",
-        y_title="",
         unit="Requests",
         rows=ranges,
         columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
         height=max(180, 26 * len(ranges) + 80),
         notes=noted,
-        pick=True,
     )
     listed = cells.sort_values(["bin", "low"], ascending=False, ignore_index=True)
 
