@@ -106,33 +106,29 @@ def missing_panel(look: Look) -> None:
     came = errors.referrers(look.rows, selection, paths)
     first = came.groupby("path", sort=False).first()
     own = came[came["own"]].groupby("path")["requests"].sum()
-    referrers = [_referrer(first, path) for path in rows["path"]]
-    table = pd.DataFrame(
+    changes = compared.of_rows(look, rows, selection, errors.COUNTED)
+    text = st.column_config.TextColumn
+    table, settings = sheet(
         {
-            "path": [clipped(shown(p), PATH_SHOWN) for p in rows["path"]],
-            "requests": rows["requests"],
-            "change": compared.ratios(compared.of_rows(look, rows, selection, errors.COUNTED)),
-            "visitors": rows["visitors"],
-            "own": [int(own.get(path, 0)) for path in rows["path"]],
-            "referrer": referrers,
-            "newest": look.wall(rows["newest_event_time"]),
+            "path": (texts(rows["path"], PATH_SHOWN), text("Path", width=TEXT_WIDTH)),
+            "requests": (rows["requests"], bar_column("Requests", rows["requests"].max())),
+            "change": (compared.ratios(changes), compared.column(look, selection)),
+            "visitors": (rows["visitors"], count_column("Visitors")),
+            "own": (
+                [int(own.get(path, 0)) for path in rows["path"]],
+                count_column("From own pages", "Requests that came from a page of the site."),
+            ),
+            "referrer": (
+                [_referrer(first, path) for path in rows["path"]],
+                text("Referrer", width="medium", help="An own page if there is one."),
+            ),
+            "newest": (look.wall(rows["newest_event_time"]), time_column("Last seen", look.filters.zone)),
         }
     )
     # Links on own pages can be mended, so such paths come first.
     order = table.assign(linked=table["own"] > 0).sort_values(
         ["linked", "requests"], ascending=False, kind="stable"
     )
-    settings = {
-        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
-        "requests": bar_column("Requests", table["requests"].max()),
-        "change": compared.column(look, selection),
-        "visitors": count_column("Visitors"),
-        "own": count_column("From own pages", "Requests that came from a page of the site."),
-        "referrer": st.column_config.TextColumn(
-            "Referrer", width="medium", help="An own page if there is one."
-        ),
-        "newest": time_column("Last seen", look.filters.zone),
-    }
     filters = [(path_filter(rows["path"][i]), is_filter("status", 404)) for i in order.index]
     grid_with_actions(order.drop(columns="linked"), "missing", settings, filters, selection, rows=8)
 

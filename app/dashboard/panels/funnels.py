@@ -23,7 +23,7 @@ from ..charts import basic, stepchart
 from ..controls import funnelchoice
 from ..controls.actions import is_filter
 from ..controls.compared import metric, period_text
-from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column
+from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column, sheet
 from ..controls.toplist import toplist
 from ..filters import Filters
 from ..panel import EmptyError, Look, beside, meaning, panel, some
@@ -124,27 +124,23 @@ def steps_panel(look: Look) -> None:
         f"{name} {label}" for name, label in zip(drawn["name"], drawn["label"], strict=True)
     )
     basic.draw(stepchart.bars(drawn, unit), look.key, words + ".")
-    shown_table = pd.DataFrame(
+    text = st.column_config.TextColumn
+    changes = None if before is None else _changes(table["of_first"], before["of_first"])
+    earlier = None if before is None else before["of_first"]
+    shown_table, settings = sheet(
         {
-            "step": drawn["name"],
-            "count": table["count"],
-            "of_first": table["of_first"],
-            "of_previous": table["of_previous"],
-            "before": None if before is None else before["of_first"],
-            "change": None if before is None else _changes(table["of_first"], before["of_first"]),
-            "median": [duration(s) for s in table["median_seconds"]],
+            "step": (drawn["name"], text("Step", width="medium")),
+            "count": (table["count"], count_column(unit)),
+            "of_first": (table["of_first"], percent_column("Of the first")),
+            "of_previous": (table["of_previous"], percent_column("Of the one before")),
+            "before": (earlier, percent_column("Earlier, of the first")),
+            "change": (changes, change_column(help=meaning("change"))),
+            "median": (
+                [duration(s) for s in table["median_seconds"]],
+                text("Median time", help="From the first step."),
+            ),
         }
     )
-    text = st.column_config.TextColumn
-    settings = {
-        "step": text("Step", width="medium"),
-        "count": count_column(unit),
-        "of_first": percent_column("Of the first"),
-        "of_previous": percent_column("Of the one before"),
-        "before": percent_column("Earlier, of the first"),
-        "change": change_column(help=meaning("change")),
-        "median": text("Median time", help="From the first step."),
-    }
     grid(shown_table, "funnel", settings)
 
 

@@ -29,6 +29,8 @@ from ..controls.grid import (
     grid_with_actions,
     percent_column,
     points_column,
+    sheet,
+    texts,
 )
 from ..filters import HOUR, Filters
 from ..panel import EmptyError, Look, beside, meaning, nothing, panel, some, sql_of
@@ -74,44 +76,36 @@ def goals_panel(look: Look) -> None:
         _define("Declare a goal")
         return
     changes = goals.changes(look.rows, selection, mine, look.extent, look.now)
-    table = pd.DataFrame(
+    by_figure = {
+        name: [each[name] for each in changes.values()] for name in ("conversions", "rate", "completions")
+    }
+    now = {name: [each.now for each in of_goals] for name, of_goals in by_figure.items()}
+    points = [
+        None if r.now is None or r.before is None else 100 * (r.now - r.before) for r in by_figure["rate"]
+    ]
+    most = max(n or 0 for n in now["conversions"])
+    text, change = st.column_config.TextColumn, change_column(help=meaning("change"))
+    table, settings = sheet(
         {
-            "goal": [clipped(shown(name), NAME_SHOWN) for name in changes],
-            "conversions": _columns(changes, "conversions"),
-            "change": compared.ratios([changes[name]["conversions"] for name in changes]),
-            "rate": _columns(changes, "rate"),
-            "rate_change": _rate_changes(changes),
-            "completions": _columns(changes, "completions"),
-            "completions_change": compared.ratios([changes[name]["completions"] for name in changes]),
-            "what": [clipped(shown(described(mine[name])), LISTED) for name in changes],
+            "goal": (texts(changes, NAME_SHOWN), text("Goal")),
+            "conversions": (now["conversions"], bar_column("Conversions", most, meaning("conversions"))),
+            "change": (compared.ratios(by_figure["conversions"]), change),
+            "rate": (now["rate"], percent_column("Rate", meaning("conversion_rate"), decimals=2)),
+            "rate_change": (points, points_column("Change", "Of the rate, in percentage points.")),
+            "completions": (now["completions"], count_column("Completions", meaning("completions"))),
+            "completions_change": (compared.ratios(by_figure["completions"]), change),
+            "what": (
+                texts((described(mine[name]) for name in changes), LISTED),
+                text("Reached by", width="medium"),
+            ),
         }
     )
-    text = st.column_config.TextColumn
-    settings = {
-        "goal": text("Goal"),
-        "what": text("Reached by", width="medium"),
-        "conversions": bar_column("Conversions", table["conversions"].max(), meaning("conversions")),
-        "change": change_column(help=meaning("change")),
-        "rate": percent_column("Rate", meaning("conversion_rate"), decimals=2),
-        "rate_change": points_column("Change", "Of the rate, in percentage points."),
-        "completions": count_column("Completions", meaning("completions")),
-        "completions_change": change_column(help=meaning("change")),
-    }
     filters = [filters_of(mine[name], selection.site) for name in changes]
     matching = [goals.matching(mine[name]) for name in changes]
     grid_with_actions(table, "goals", settings, filters, selection, rows=12, matching=matching)
     if words := compared.period_text(look, selection):
         st.caption(words)
     _define("Change goals")
-
-
-def _columns(by_goal: dict[str, dict[str, Change]], figure: str) -> list[float | None]:
-    return [changes[figure].now for changes in by_goal.values()]
-
-
-def _rate_changes(by_goal: dict[str, dict[str, Change]]) -> list[float | None]:
-    rates = [changes["rate"] for changes in by_goal.values()]
-    return [None if r.now is None or r.before is None else 100 * (r.now - r.before) for r in rates]
 
 
 def filters_of(goal: Goal, site: str | None) -> tuple[Filter, ...]:

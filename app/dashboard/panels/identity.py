@@ -8,7 +8,6 @@ import streamlit as st
 from tidemark.figures import bots
 from tidemark.figures.query import Where
 from tidemark.figures.selection import Filter
-from tidemark.figures.text import clipped, shown
 
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column, sheet, texts
@@ -71,19 +70,20 @@ def robots_panel(look: Look) -> None:
         rows[rows["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED),
         "No bot asked for what robots.txt forbids, or no site names its robots.txt.",
     )
-    table = rows.assign(
-        bot_name=[clipped(shown(name), NAME_SHOWN) or "(not named)" for name in rows["bot_name"]],
-        bot_verified=[each or "not verifiable" for each in rows["bot_verified"]],
-        share=rows["disallowed"] / rows["requests"],
-    )[["bot_name", "disallowed", "share", "robots_txt", "bot_verified"]]
     text = st.column_config.TextColumn
-    columns = {
-        "bot_name": text("Bot"),
-        "disallowed": bar_column("Forbidden requests", table["disallowed"].max(), meaning("disallowed")),
-        "share": percent_column("Of its requests"),
-        "robots_txt": count_column("Read robots.txt"),
-        "bot_verified": text("Identity", help=meaning("verified")),
-    }
+    most = rows["disallowed"].max()
+    table, columns = sheet(
+        {
+            "bot_name": ([n or "(not named)" for n in texts(rows["bot_name"], NAME_SHOWN)], text("Bot")),
+            "disallowed": (rows["disallowed"], bar_column("Forbidden requests", most, meaning("disallowed"))),
+            "share": (rows["disallowed"] / rows["requests"], percent_column("Of its requests")),
+            "robots_txt": (rows["robots_txt"], count_column("Read robots.txt")),
+            "bot_verified": (
+                [each or "not verifiable" for each in rows["bot_verified"]],
+                text("Identity", help=meaning("verified")),
+            ),
+        }
+    )
     shown_table = table.reset_index(drop=True)
     grid_with_actions(shown_table, "robots", columns, of_bots(rows), selection, rows=9, where=FORBIDDEN)
 

@@ -221,20 +221,16 @@ def formats_panel(look: Look) -> None:
         look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"])), look=look
     )
     rows = rows.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
-    shown_rows = rows.assign(
-        site=[shown(s) for s in rows["site"]],
-        format=[shown(f) for f in rows["format"]],
-        first=look.wall(rows["first"]),
-        newest=look.wall(rows["newest"]),
+    text, zone = st.column_config.TextColumn, look.filters.zone
+    shown_rows, settings = sheet(
+        {
+            "site": ([shown(s) for s in rows["site"]], text("Site")),
+            "format": ([shown(f) for f in rows["format"]], text("Format")),
+            "requests": (rows["requests"], count_column("Lines")),
+            "first": (look.wall(rows["first"]), time_column("First line", zone)),
+            "newest": (look.wall(rows["newest"]), time_column("Newest line", zone)),
+        }
     )
-    text = st.column_config.TextColumn
-    settings = {
-        "site": text("Site"),
-        "format": text("Format"),
-        "requests": count_column("Lines"),
-        "first": time_column("First line", look.filters.zone),
-        "newest": time_column("Newest line", look.filters.zone),
-    }
     picked = grid(shown_rows, "formats", settings, rows=8, select=True)
     if picked is not None:
         row = rows.iloc[picked]

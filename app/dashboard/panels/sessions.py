@@ -15,14 +15,14 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
-from tidemark.figures.text import clipped, duration, number, percent, shown
+from tidemark.figures.text import duration, number, percent
 
 from .. import clock, country, data
 from ..charts import basic, chartdata
 from ..charts.timechart import Kept, timechart, timed
 from ..controls import actions, compared, moved
 from ..controls.actions import Requests
-from ..controls.grid import Written, button_column, count_column, grid
+from ..controls.grid import Written, button_column, count_column, grid, sheet, texts
 from ..filters import DAY, Filters
 from ..panel import Look, beside, meaning, panel, some
 from .overview import device_name
@@ -128,50 +128,39 @@ def duration_panel(look: Look) -> None:
 @panel("Latest sessions", SESSIONS, requests=VIEWS)
 def latest_panel(look: Look) -> None:
     rows = some(sessions.latest(look.rows, look.selection(), LATEST), look=look)
-    every = rows.copy()
-    rows = rows.drop(columns=["session_id", "end_time", "visitor_id"])
-    rows["start_time"] = [clock.stamp(at, look.filters.zone) for at in rows["start_time"]]
-    rows["country"] = [country.name(c) for c in rows["country"]]
-    rows["closed"] = ["closed" if c else "open" for c in rows["closed"]]
-    rows["channel"] = [channel_name(c or "") for c in rows["channel"]]
-    rows["device"] = [device_name(d or "") for d in rows["device"]]
-    for column in (
-        "site",
-        "entry_page",
-        "exit_page",
-        "browser",
-        "os",
-        "source",
-        "referrer_host",
-    ):
-        rows[column] = [clipped(shown(v), PATH_SHOWN) for v in rows[column]]
 
     def click() -> None:
-        actions.open_session(every["session_id"].iloc[st.session_state["session-at"]["row"]])
+        actions.open_session(rows["session_id"].iloc[st.session_state["session-at"]["row"]])
 
     text = st.column_config.TextColumn
-    settings = {
-        "start_time": button_column("session-at", click, text(f"Start ({look.filters.zone})")),
-        "site": text("Site", width="small"),
-        "country": text("Country"),
-        "duration_seconds": Written(st.column_config.NumberColumn("Duration"), duration),
-        "pageviews": count_column("Pages"),
-        "entry_page": text("Entry page", width="medium"),
-        "exit_page": text("Exit page", width="medium"),
-        "closed": text("State", width="small"),
-        "browser": text("Browser"),
-        "os": text("OS"),
-        "device": text("Device"),
-        "channel": text("Channel"),
-        "source": text("Source"),
-        "referrer_host": text("Referrer"),
-    }
-    picked = grid(rows, "sessions-latest", settings, select=True)
+    start = button_column("session-at", click, text(f"Start ({look.filters.zone})"))
+    table, settings = sheet(
+        {
+            "start_time": ([clock.stamp(at, look.filters.zone) for at in rows["start_time"]], start),
+            "site": (texts(rows["site"], PATH_SHOWN), text("Site", width="small")),
+            "country": ([country.name(c) for c in rows["country"]], text("Country")),
+            "duration_seconds": (
+                rows["duration_seconds"],
+                Written(st.column_config.NumberColumn("Duration"), duration),
+            ),
+            "pageviews": (rows["pageviews"], count_column("Pages")),
+            "entry_page": (texts(rows["entry_page"], PATH_SHOWN), text("Entry page", width="medium")),
+            "exit_page": (texts(rows["exit_page"], PATH_SHOWN), text("Exit page", width="medium")),
+            "closed": (["closed" if c else "open" for c in rows["closed"]], text("State", width="small")),
+            "browser": (texts(rows["browser"], PATH_SHOWN), text("Browser")),
+            "os": (texts(rows["os"], PATH_SHOWN), text("OS")),
+            "device": ([device_name(d or "") for d in rows["device"]], text("Device")),
+            "channel": ([channel_name(c or "") for c in rows["channel"]], text("Channel")),
+            "source": (texts(rows["source"], PATH_SHOWN), text("Source")),
+            "referrer_host": (texts(rows["referrer_host"], PATH_SHOWN), text("Referrer")),
+        }
+    )
+    picked = grid(table, "sessions-latest", settings, select=True)
     if picked is not None:
         st.button(
             "Open the session",
             key="open-session",
             icon=":material/route:",
             on_click=actions.open_session,
-            args=(every["session_id"].iloc[picked],),
+            args=(rows["session_id"].iloc[picked],),
         )
