@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from tidemark.figures import calendar
@@ -44,6 +45,14 @@ class Whole:
 
 def is_filter(field: str, value: Any) -> Filter:
     return Filter(field, "is", ("" if value is None else str(value),))
+
+
+def filters_by(rows: pd.DataFrame, *fields: str) -> list[tuple[Filter, ...]]:
+    """The filters that keep each row's values of these fields."""
+    return [
+        tuple(map(is_filter, fields, values))
+        for values in rows[list(fields)].itertuples(index=False, name=None)
+    ]
 
 
 def add_filter(*filters: Filter) -> None:

@@ -11,6 +11,7 @@ from tidemark.figures.text import number, percent, shown
 
 from ..charts.timechart import stacked, timed
 from ..controls import compared, moved
+from ..controls.actions import filters_by
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column, sheet, texts
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
@@ -107,7 +108,8 @@ def who_panel(look: Look) -> None:
             "disallowed": (rows["disallowed"], count_column("Forbidden", meaning("disallowed"))),
         }
     )
-    grid_with_actions(table, "bots", settings, identity.of_bots(rows), selection, rows=8, where=BOT)
+    filters = filters_by(rows, "bot_name", "bot_verified")
+    grid_with_actions(table, "bots", settings, filters, selection, rows=8, where=BOT)
 
 
 @panel(

@@ -16,7 +16,7 @@ from .. import colors, country
 from ..charts import basic, chartdata, worldmap
 from ..charts.timechart import MOST, stacked, timed
 from ..controls import compared, moved
-from ..controls.actions import Requests, is_filter
+from ..controls.actions import Requests, filters_by, is_filter
 from ..controls.grid import bar_column, count_column, grid_with_actions, sheet
 from ..controls.toplist import toplist
 from ..filters import Filters
@@ -83,7 +83,7 @@ def table_panel(look: Look) -> None:
             "requests": (rows["requests"], count_column("Requests", "Those of bots too.")),
         }
     )
-    filters = [(is_filter("country", c),) for c in rows["country"]]
+    filters = filters_by(rows, "country")
     grid_with_actions(table, "countries", columns, filters, selection, rows=11)
 
 
@@ -99,17 +99,20 @@ def time_panel(look: Look) -> None:
     stacked(look, counts, "country", "visitors", named=country.name, height=300)
 
 
+def device_name(value: str) -> str:
+    return value.capitalize() or "Unknown"
+
+
 def audience(look: Look, field: str) -> None:
     """The visitors by a field of gold.audience."""
     rows = countries.audience(look.rows, look.selection(), field)
     rows = rows[rows["visitors"] > 0]
-    named = str.capitalize if field == "device" else str
     toplist(
         look,
         rows,
         field,
         "visitors",
-        named=lambda v: named(v) or "Unknown",
+        named=device_name if field == "device" else lambda v: v or "Unknown",
         counted=countries.counted(field),
     )
 

@@ -21,13 +21,13 @@ from tidemark.figures.text import clipped, duration, number, percent, plain, sho
 from .. import country, data
 from ..charts import basic, stepchart
 from ..controls import funnelchoice
-from ..controls.actions import is_filter
+from ..controls.actions import filters_by
 from ..controls.compared import metric, period_text
 from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column, sheet
 from ..controls.toplist import toplist
 from ..filters import Filters
 from ..panel import EmptyError, Look, beside, meaning, panel, some
-from .overview import device_name
+from .countries import device_name
 from .sources import channel_name
 
 TABLES = (REQUESTS, SESSIONS, STEPS)
@@ -198,7 +198,7 @@ def by_panel(look: Look) -> None:
     settings |= {
         f"step{k + 1}": count_column(f"{k + 1} {clipped(shown(definition.steps[k].name), 24)}") for k in steps
     }
-    filters = [(is_filter(label, v),) for v in counts[label]]
+    filters = filters_by(counts, label)
     grid_with_actions(table.head(LISTED), "funnel-by", settings, filters, selection, rows=8, where=VIEWS)
 
 

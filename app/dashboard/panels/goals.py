@@ -20,7 +20,7 @@ from tidemark.figures.text import clipped, shown
 from .. import data
 from ..charts.timechart import Kept, Timed, timechart
 from ..controls import actions, compared
-from ..controls.actions import is_filter
+from ..controls.actions import filters_by, is_filter
 from ..controls.grid import (
     TEXT_WIDTH,
     bar_column,
@@ -171,7 +171,7 @@ def channels_panel(look: Look) -> None:
         "sessions": count_column("Sessions", meaning("sessions")),
         "rate": percent_column("Rate", meaning("conversion_rate"), decimals=2),
     }
-    filters = [(is_filter("channel", c),) for c in rows["channel"]]
+    filters = filters_by(rows, "channel")
     grid_with_actions(
         table, "goal-channels", settings, filters, selection, rows=12, where=goals.matching(goal)
     )
@@ -228,7 +228,7 @@ def downloads_panel(look: Look) -> None:
         "downloads": bar_column("Downloads", listed["downloads"].max(), meaning("downloads")),
         **_VISITORS_AND_CHANGE,
     }
-    filters = [(is_filter("path", path),) for path in listed["path"]]
+    filters = filters_by(listed, "path")
     grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(PEOPLE,))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from tidemark.figures import bots
 from tidemark.figures.query import Where
-from tidemark.figures.selection import Filter
 
-from ..controls.actions import is_filter
+from ..controls.actions import filters_by
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column, sheet, texts
 from ..filters import HOUR
 from ..kinds import kind_name
@@ -49,10 +47,8 @@ def pretenders_panel(look: Look) -> None:
             "as_org": (texts(rows["as_org"], NAME_SHOWN), text("Organisation")),
         }
     )
-    filters = [
-        tuple(is_filter(str(field), value) for field, value in row.items())
-        for row in rows[["bot_name", "network", "as_org"]].assign(bot_verified=bots.FORGED).to_dict("records")
-    ]
+    forged = rows.assign(bot_verified=bots.FORGED)
+    filters = filters_by(forged, "bot_name", "network", "as_org", "bot_verified")
     grid_with_actions(table, "pretenders", columns, filters, selection, rows=8)
 
 
@@ -84,11 +80,5 @@ def robots_panel(look: Look) -> None:
             ),
         }
     )
-    shown_table = table.reset_index(drop=True)
-    grid_with_actions(shown_table, "robots", columns, of_bots(rows), selection, rows=9, where=FORBIDDEN)
-
-
-def of_bots(rows: pd.DataFrame) -> list[tuple[Filter, ...]]:
-    """The filters of each row of bots: its name and identity."""
-    names = zip(rows["bot_name"], rows["bot_verified"], strict=True)
-    return [(is_filter("bot_name", name), is_filter("bot_verified", verified)) for name, verified in names]
+    table, filters = table.reset_index(drop=True), filters_by(rows, "bot_name", "bot_verified")
+    grid_with_actions(table, "robots", columns, filters, selection, rows=9, where=FORBIDDEN)

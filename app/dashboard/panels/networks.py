@@ -11,7 +11,7 @@ from tidemark.figures.reader import Reader
 from .. import country
 from ..charts.timechart import stacked, timed
 from ..controls import compared
-from ..controls.actions import is_filter
+from ..controls.actions import filters_by
 from ..controls.grid import bar_column, count_column, grid_with_actions, sheet, texts
 from ..filters import HOUR, Filters
 from ..kinds import kind_name
@@ -60,10 +60,7 @@ def table_panel(look: Look) -> None:
             "pageviews": (rows["pageviews"], count_column("Pageviews")),
         }
     )
-    filters = [
-        (is_filter("network", network), is_filter("as_org", organisation))
-        for network, organisation in zip(rows["network"], rows["as_org"], strict=True)
-    ]
+    filters = filters_by(rows, "network", "as_org")
     grid_with_actions(table, "networks", columns, filters, selection, rows=12)
 
 
@@ -90,8 +87,5 @@ def cities_panel(look: Look) -> None:
             "requests": (rows["requests"], count_column("Requests")),
         }
     )
-    filters = [
-        (is_filter("city", city), is_filter("country", code))
-        for city, code in zip(rows["city"], rows["country"], strict=True)
-    ]
+    filters = filters_by(rows, "city", "country")
     grid_with_actions(table, "cities", columns, filters, selection, rows=12, where=(silver.PEOPLE,))

@@ -24,6 +24,7 @@ from ..controls.toplist import toplist
 from ..filters import DAY, Filters
 from ..panel import SELDOM, EmptyError, Look, beside, meaning, panel, query_button
 from .countries import audience
+from .sources import source_name
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -159,7 +160,7 @@ def sources_panel(look: Look) -> None:
         rows,
         "source",
         "sessions",
-        named=lambda s: s or "Direct / none",
+        named=source_name,
         counted=sources.counted(["source"]),
     )
 
@@ -180,10 +181,6 @@ def countries_panel(look: Look) -> None:
 @panel("Devices", AUDIENCE, requests=PEOPLE, figure=partial(countries.audience, field="device"))
 def devices_panel(look: Look) -> None:
     audience(look, "device")
-
-
-def device_name(value: str) -> str:
-    return value.capitalize() or "Unknown"
 
 
 @panel(

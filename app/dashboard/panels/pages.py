@@ -13,7 +13,7 @@ from tidemark.figures.text import clipped, shown
 
 from ..charts.timechart import timechart, timed
 from ..controls import compared, moved
-from ..controls.actions import is_filter
+from ..controls.actions import filters_by, is_filter
 from ..controls.grid import (
     TEXT_WIDTH,
     bar_column,
@@ -66,7 +66,7 @@ def pages_panel(look: Look) -> None:
         "exits": count_column("Exits", meaning("exits")),
         "bounced": percent_column("Bounced", "Of the sessions that began here, those with no second page."),
     }
-    filters = [(is_filter("path", p),) for p in rows["path"]]
+    filters = filters_by(rows, "path")
     grid_with_actions(table, "pages", settings, filters, selection, rows=14, where=VIEWS)
 
 

@@ -25,7 +25,7 @@ from ..controls.actions import Requests
 from ..controls.grid import Written, button_column, count_column, grid, sheet, texts
 from ..filters import DAY, Filters
 from ..panel import Look, beside, meaning, panel, some
-from .overview import device_name
+from .countries import device_name
 from .sources import channel_name
 
 VIEWS = (VIEW,)

@@ -12,7 +12,7 @@ from tidemark.figures.text import clipped, shown
 
 from ..charts.timechart import stacked, timed
 from ..controls import compared, moved
-from ..controls.actions import Whole, is_filter
+from ..controls.actions import Whole, filters_by
 from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
 from ..controls.toplist import toplist
 from ..filters import Filters
@@ -123,8 +123,5 @@ def _table(look: Look, listed: pd.DataFrame, name: str, *, rows: int) -> None:
         "pages": st.column_config.NumberColumn("Pages per session", format="%.1f"),
     }
     fields = [column for column in by if column in ("channel", "source")]
-    filters = [
-        tuple(is_filter(column, value) for column, value in zip(fields, values, strict=True))
-        for values in listed[fields].itertuples(index=False, name=None)
-    ]
+    filters = filters_by(listed, *fields)
     grid_with_actions(table, name, settings, filters, selection, rows=rows)
