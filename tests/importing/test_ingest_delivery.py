@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from tests.kafka.broken import break_producer, library, mock_config, native
+from tests.kafka.mocked import SETTINGS, break_down, mock_clusters, slow_down
 from tidemark.ingest import delivery
 from tidemark.ingest.refusal import RefusedError
-from tidemark.kafka import client
-from tidemark.settings.sections import IngestSettings, KafkaSettings
+from tidemark.settings.sections import IngestSettings
 
-SETTINGS = KafkaSettings(bootstrap_servers="127.0.0.1:1")
 SLOW_MS = 900
-library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
 
 
 @pytest.fixture(autouse=True)
 def _mocked(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = mock_config(SETTINGS)
-    monkeypatch.setattr(client, "client_config", lambda settings: config)
-
-
-def _slow_down(producer: Producer) -> None:
-    cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(native(producer)))
-    library.rd_kafka_mock_broker_set_rtt(cluster, -1, SLOW_MS)
+    mock_clusters(monkeypatch)
 
 
 def test_the_endpoint_answers_every_request_and_goes_on() -> None:
@@ -37,10 +26,10 @@ def test_the_endpoint_answers_every_request_and_goes_on() -> None:
     async def requests() -> list[Any]:
         broken = endpoint._producer
         await endpoint.send(one)
-        _slow_down(broken)
+        slow_down(broken, SLOW_MS)
         waiting = [asyncio.create_task(endpoint.send(one)) for _ in range(3)]
         await asyncio.sleep(SLOW_MS / 5000)
-        break_producer(broken)
+        break_down(broken)
         refused = asyncio.create_task(endpoint.send(one))
         answers = await asyncio.gather(*waiting, refused, return_exceptions=True)
         await endpoint.send(one)
@@ -59,7 +48,7 @@ def test_an_endpoint_that_is_stopped_twice_ends_without_an_error() -> None:
 
     async def stopped() -> None:
         await endpoint.send(one)
-        _slow_down(endpoint._producer)
+        slow_down(endpoint._producer, SLOW_MS)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(endpoint.send(one), SLOW_MS / 3000)
 

@@ -211,12 +211,15 @@ class _Report:
             click.echo(f"{self._lines:,} lines, {rate:,.0f}/s, {behind:.1f} s behind schedule", err=True)
             self._reported, self._reported_lines = now, self._lines
 
-    def close(self) -> None:
+    def tell(self) -> None:
         if self._bar is not None:
-            self._bar.close()
             return
         rate = self._lines / max(1e-9, time.monotonic() - self._began)
         click.echo(f"{self._lines:,} lines in all, {rate:,.0f}/s", err=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 @contextmanager
@@ -224,5 +227,7 @@ def _reporting(total: int | None) -> Iterator[_Report]:
     report = _Report(total)
     try:
         yield report
+        # Not after an error: Kafka has not acknowledged all these lines then.
+        report.tell()
     finally:
         report.close()

@@ -129,6 +129,8 @@ class Sender:
                     return
                 if shared:
                     raise _overtaken(entry) from error
+                if self._over(deadline):  # each new producer fails, too
+                    raise kafka.kafka_error(self._settings, fault) from error
 
     def _committed(self, parts: Sequence[Part]) -> bool:
         """Whether the progress has the last entries of all these parts."""

@@ -80,7 +80,7 @@ class Delivery:
         finally:
             ended.set()
             thread.join()
-            with suppress(KafkaException):
+            with suppress(KafkaException, SystemError):  # a fatal error, alone or during a report
                 self._producer.flush(1)
 
     def _produce(self, producer: Producer, records: Sequence[Record], request: _Request) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tidemark.kafka import client as kafka
 from tidemark.settings.sections import KafkaSettings
 
 _FLUSH_SECONDS = 30.0
+_POLL_SECONDS = 0.01
 
 
 class Sender:
@@ -45,22 +47,28 @@ class Sender:
             except BufferError:
                 if stopped():
                     return False
-                self._serve(self._producer.poll, 0.1)
+                self.poll(0.1)
             except KafkaException as error:
-                self.poll()  # tells why, if the producer is broken
+                self.poll()  # raises the cause, if it was not reported yet
                 raise kafka.kafka_error(self._settings, error.args[0]) from error
 
-    def poll(self) -> None:
-        """Takes acknowledgements. Raises KafkaError if a record was refused."""
-        self._serve(self._producer.poll, 0)
+    def poll(self, seconds: float = 0.0) -> None:
+        """Takes acknowledgements. Raises KafkaError if a record was refused, or the producer sends nothing more."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:  # a fatal error, which a producer reports once
+            raise kafka.kafka_error(self._settings, error.args[0]) from error
         if self._failures:
             raise kafka.kafka_error(self._settings, self._failures[0])
 
     def flush(self) -> int:
         """Waits for acknowledgements, up to 30 s. Returns the number of records without one. Raises as `poll`."""
-        left = self._serve(self._producer.flush, _FLUSH_SECONDS)
+        # Not the client's `flush`, which runs `on_delivery` while it raises a fatal error: that ends as a SystemError.
+        deadline = time.monotonic() + _FLUSH_SECONDS
+        while len(self._producer) and time.monotonic() < deadline:
+            self.poll(_POLL_SECONDS)
         self.poll()
-        return left
+        return len(self._producer)
 
     def close(self) -> None:
         """Returns when every record is acknowledged. Raises KafkaError if one is not."""
@@ -68,10 +76,3 @@ class Sender:
             raise KafkaError(
                 f"{left:,} {self._what} were not acknowledged by Kafka", "Look at the broker's log."
             )
-
-    def _serve(self, reports: Callable[[float], int], seconds: float) -> int:
-        """Calls what takes the client's reports, among which a fatal error is an exception."""
-        try:
-            return reports(seconds)
-        except KafkaException as error:
-            raise kafka.kafka_error(self._settings, error.args[0]) from error

@@ -13,7 +13,7 @@ import pytest
 from examples.kit.results import Results
 from examples.kit.transactions import Record, Transactions
 from tests import processes
-from tests.kafka.broken import break_producer
+from tests.kafka.mocked import break_down
 from tidemark.contract.store import Commit
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
@@ -104,7 +104,7 @@ def test_a_producer_that_broke_is_an_error_and_nothing_of_the_batch_is_seen(
 
     def records() -> Iterator[Record]:
         yield Record(out, b"k", b"lost")
-        break_producer(writer._producer)
+        break_down(writer._producer)
         yield Record(out, b"k", b"lost, too")
 
     with pytest.raises(KafkaError, match="Look at the broker's log"):
