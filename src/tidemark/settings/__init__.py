@@ -176,11 +176,6 @@ def load(
     home = expanded(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
 
     values, tables = _read(toml_of(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
-    if expanded(values.get("home", home)) != home:
-        raise SettingError(
-            f"{home / 'tidemark.toml'}: the file of a home cannot name another one, {values['home']}",
-            "Remove home there, and name the other one by --home or TIDEMARK_HOME.",
-        )
     for name in DECLARED:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environment.get(variable):
@@ -221,6 +216,8 @@ def _with_tables(settings: Settings, tables: dict[str, Any]) -> Settings:
 
 def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flat settings of a file, and its tables by the fields of `Settings`; goals, too. Raises SettingError."""
+    if "home" in file:  # the file is found by it
+        raise SettingError(f"home in {source} has no effect", "Remove it, and use --home or TIDEMARK_HOME.")
     sites, private = without_privacy(file.pop("sites", {}))
     goals = goals_of(file.pop("goals", {}), source)
     tables: dict[str, Any] = {
