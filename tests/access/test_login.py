@@ -388,3 +388,10 @@ def test_a_table_of_an_older_state_gets_the_newer_rows_back(door: Door) -> None:
 
 def cookie_of(answer: object) -> str:
     return next(text for text in answer.headers.get_list("set-cookie") if text.startswith(f"{COOKIE}="))  # type: ignore[attr-defined]
+
+
+def test_settings_that_break_before_the_first_request_stay_in_force(tmp_path: Path) -> None:
+    settings(tmp_path, 'login = "password"')
+    door = Door.of({"TIDEMARK_HOME": str(tmp_path)})
+    (tmp_path / "tidemark.toml").write_text("[access")
+    assert door.access.login == "password"

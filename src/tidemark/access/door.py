@@ -56,7 +56,8 @@ class Door:
         address = environment.get(ADDRESS, "").lower()
         hosts = replace(hosts, names=hosts.names | ({address} if address else set()))
         door = cls(home, hosts, platform=bool(environment.get(_PLATFORM)))
-        require_login(access(home), address, platform=door.platform)
+        # From now on a file that breaks leaves these settings in force.
+        require_login(door.access, address, platform=door.platform)
         return door
 
     def __post_init__(self) -> None:
