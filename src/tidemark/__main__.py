@@ -1,7 +1,18 @@
-"""`python -m tidemark`, the same as the `tidemark` command."""
+"""The `tidemark` command, also as `python -m tidemark`."""
 
 from __future__ import annotations
 
-from tidemark.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Runs the command. Ctrl-C ends it quietly also during the imports, which take longer than some commands."""
+    try:
+        from tidemark.cli import main as command
+    except KeyboardInterrupt:
+        sys.exit(130)
+    command()
+
+
+if __name__ == "__main__":
+    main()

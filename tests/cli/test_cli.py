@@ -3,8 +3,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import runpy
 import subprocess
 import sys
+import tomllib
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,20 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert result.returncode == 0 and result.stderr == ""
     assert line.replace("\u0416", "\\u0416") in result.stdout
+
+
+def test_ctrl_c_during_the_imports_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(MetaPathFinder):
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "tidemark.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "tidemark.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tidemark", run_name="__main__")
+    assert ended.value.code == 130
+    script = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"][
+        "tidemark"
+    ]
+    assert script == "tidemark.__main__:main"
