@@ -120,6 +120,8 @@ def _become(call: Call, descriptors: Sequence[int]) -> None:
         setattr(sys, f"__{name}__", stream)
     if call.leads:
         os.setsid()
+    status = Path(f"/proc/{call.caller}/status").read_text()
+    os.umask(int(status.partition("\nUmask:")[2].split()[0], 8))
     os.chdir(call.directory)
     os.environ.clear()
     os.environ.update(call.environment)

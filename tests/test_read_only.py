@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.fixtures.home import HOMES
 from tidemark.access.database import Database
 from tidemark.access.keys import Keys
@@ -19,8 +20,26 @@ from tidemark.cli import COMMANDS
 
 KEPT = sorted(HOMES.glob("home-*.tar.gz"))[-1]
 # A mount of one's own is possible for root, and for others where user namespaces are.
-READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
 UNSHARE = ["unshare", "--map-root-user", "--mount"]
+# `python -c`: does what UNSHARE does, mounts the home of the first argument, and is `tidemark` with the others.
+# Running the program `unshare` would need an interpreter that imports all libraries again.
+READ_ONLY = """
+import ctypes, os, runpy, subprocess, sys
+new_mounts, new_user = 0x20000, 0x10000000
+user, group = os.getuid(), os.getgid()
+library = ctypes.CDLL(None, use_errno=True)
+if library.unshare(new_mounts | new_user):
+    raise OSError(ctypes.get_errno(), "unshare")
+for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(text)
+home = sys.argv[1]
+for options in (["--make-rprivate", "/"], ["--bind", home, home], ["-o", "remount,ro,bind", home]):
+    subprocess.run(["mount", *options], check=True)
+assert os.statvfs(home).f_flag & os.ST_RDONLY
+sys.argv[1:] = ["--home", home, *sys.argv[2:]]
+runpy.run_module("tidemark", run_name="__main__", alter_sys=True)
+"""
 needs_mounts = pytest.mark.skipif(
     not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0,
     reason="needs user namespaces",
@@ -57,9 +76,13 @@ def tidemark(home: Path, command: str) -> list[str]:
 def called(command: list[str]) -> subprocess.CompletedProcess[str]:
     ports = {"TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0"}
     environment = {**os.environ, **ports}
-    return subprocess.run(
+    return processes.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, env=environment
     )
+
+
+def called_read_only(home: Path, command: str) -> subprocess.CompletedProcess[str]:
+    return called([sys.executable, "-c", READ_ONLY, str(home), *command.format(home=home).split()])
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +107,7 @@ def test_every_command_is_tried() -> None:
 @needs_mounts
 @pytest.mark.parametrize("command", WRITING)
 def test_a_command_that_writes_says_what_it_cannot_write(home: Path, command: str) -> None:
-    done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
+    done = called_read_only(home, command)
     assert done.returncode == 1, done.stderr
     errors = [line for line in done.stderr.splitlines() if str(home) in line and "--home" in line]
     assert len(errors) == 1 and "Traceback" not in done.stderr, done.stderr
@@ -93,7 +116,7 @@ def test_a_command_that_writes_says_what_it_cannot_write(home: Path, command: st
 @needs_mounts
 @pytest.mark.parametrize("command", READING)
 def test_a_command_that_reads_works(home: Path, command: str) -> None:
-    done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
+    done = called_read_only(home, command)
     assert done.returncode == 0 and not done.stderr, done.stderr
     if command == "access key list":
         assert "reader" in done.stdout
