@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.operate.alerts.scene import Scene
 from tests.privacy.lines import ANONYMOUS, bronze, validated
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
 from tidemark.operate import notes, upkeep
 from tidemark.operate.privacy_notes import note_recounted_days
+from tidemark.operate.savepoints import restore
 from tidemark.pipeline import Pipeline
 from tidemark.privacy import salts
+from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
 
 CREATED = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -100,3 +103,20 @@ def test_a_salt_is_not_used_after_its_time_even_without_upkeep(home: Settings, c
     first = visitor(home.home)
     clock[0] = CREATED + timedelta(hours=48)
     assert visitor(home.home) != first
+
+
+def test_a_fork_knows_the_visitors_of_its_days(home: Settings, clock: list[datetime], tmp_path: Path) -> None:
+    Scene.of(home)
+    first = visitor(home.home)
+    before = CREATED.date() - timedelta(days=3)
+    clock[0] = CREATED - timedelta(days=3)
+    salts.Salts.of(home).for_days([before])
+    clock[0] = CREATED
+    home = home.changed(bootstrap_servers="localhost:1")
+    make_savepoint(home, "now")
+    fork = home.changed(home=tmp_path / "fork")
+    restore(home, "now", fork)
+    assert visitor(fork.home) == first
+    copy = json.loads((fork.home / "salts.json").read_text())
+    assert (list(copy["salts"]), copy["gone"]) == (["2026-11-21"], [before.isoformat()])
+    assert (fork.home / "salts.json").stat().st_mode & 0o777 == 0o600

@@ -25,6 +25,7 @@ from tidemark.figures.toml_tables import toml_of
 from tidemark.local.broker import bootstrap_servers
 from tidemark.local.durable import sync_file
 from tidemark.local.records import replace_text
+from tidemark.privacy.salts import Salts
 from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.copies import take_all
@@ -236,11 +237,13 @@ def _walk(top: Path, *directories: str) -> Iterator[Path]:
 
 
 def _take_over(settings: Settings, into: Settings) -> None:
-    """Copies what a fork needs besides tables: the visitor key, own formats, data about addresses, the sites' files of
-    robots.txt, and the settings, with topic and Kafka."""
-    key = settings.home / "visitor.key"
-    if key.exists():
-        shutil.copy2(key, into.home / "visitor.key")
+    """Copies what a fork needs besides tables: the visitor key and the salts of its days, own formats, data about
+    addresses, the sites' files of robots.txt, and the settings, with topic and Kafka."""
+    salts = Salts.of(settings)
+    salts.expire()
+    for secret in (settings.home / "visitor.key", salts.path):
+        if secret.exists():
+            shutil.copy2(secret, into.home / secret.name)
     robots = [Path(site.robots) for site in settings.sites.values() if site.robots]
     for name in (*_walk(settings.home, "formats", "data"), *robots):
         own, there = settings.home / name, into.home / name
