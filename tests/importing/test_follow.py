@@ -271,6 +271,19 @@ def test_files_in_utf16_with_carriage_returns_and_of_containers_grow(
     assert lines() == sorted(numbered(40) + joined)
 
 
+def test_a_first_line_with_a_carriage_return_that_is_seen_before_its_end(
+    following: Following, lines: Lines, tmp_path: Path
+) -> None:
+    path = tmp_path / "access.log"
+    with following(path) as report:
+        for part in (b"a \rb", b" c\r\r", b"\nd\re\n"):
+            with path.open("ab") as file:
+                file.write(part)
+            time.sleep(1.2)  # a scan
+        until(lambda: report.added >= 2)
+    assert lines() == [b"a \rb c\r", b"d\re"]
+
+
 def test_a_writer_that_goes_on_at_its_place_after_copy_and_truncate(
     following: Following, options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
 ) -> None:

@@ -44,6 +44,22 @@ def parts_of(path: Path, most: int) -> list[tuple[Batch, Entry]]:
     return sent
 
 
+@pytest.mark.parametrize("first", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-8"])
+def test_a_file_of_which_the_first_look_saw_part_of_its_mark(
+    encoding: str, first: int, tmp_path: Path
+) -> None:
+    path, data = tmp_path / "access.log", "\ufeffone é\ntwo\n".encode(encoding)
+    sent: list[tuple[Batch, Entry]] = []
+    for end in (first, len(data)):
+        path.write_bytes(data[:end])
+        known = [entry for _, entry in sent]
+        read_file(str(path), known, lambda *each: sent.append(each), ReadOptions(), Report())
+    assert [line for batch, _ in sent for block in batch.blocks for line in block.lines] == [
+        "one é".encode(), b"two",
+    ]  # fmt: skip
+
+
 def records(blocks: Sequence[Block]) -> list[tuple[bytes, str, str]]:
     return [
         *((line, "", block.fields) for block in blocks for line in block.lines),

@@ -18,10 +18,11 @@ from tidemark.importing.producer import Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.raw import READ_BYTES, state_of
 from tidemark.importing.sources import STDIN, followable, matching, open_reader
+from tidemark.importing.text import HEAD_BYTES
 
 POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
-GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
+GRACE_SECONDS = 5.0  # A writer may keep a renamed file open, or a line unfinished, for a moment.
 TRUNCATED_SECONDS = 60.0  # After this long, a compressed file that ends in the middle is named.
 # Senders are closed while their files do not grow, or where there would be too many: each has about four threads and
 # eight open files.
@@ -230,8 +231,11 @@ class _Follower:
     def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:
         """Opens a file at the position of its import; None if it must wait or has nothing to add."""
         with open_reader(path) as reader:
-            head, compressed = reader.head(), reader.compressed
-        if not compressed and not head.has_line:
+            head, compressed, changed = reader.head(), reader.compressed, reader.raw.status.st_mtime
+        # While the first line may yet end with a line feed, a carriage return may be part of it.
+        by_returns = head.text.line_end == "\r" and len(head.data) < HEAD_BYTES
+        growing = by_returns and abs(time.time() - changed) < GRACE_SECONDS
+        if not compressed and (growing or not head.has_line):
             self._short[key] = path
             return None  # Without a complete first line it cannot be identified.
         # A copy of an open file must see all lines imported from that file.

@@ -76,6 +76,8 @@ def recognise(source: str | Spooled, entries: Iterable[Entry]) -> Match:
     digests: dict[tuple[int, int], str] = {}
     candidates = []
     for entry in entries:
+        if not (entry.lines or entry.chunk):
+            continue  # It has no more than a mark, which may be the beginning of another encoding's.
         start, length = entry.start, entry.prefix_length
         begin = _begin(head, entry)
         if not 0 < length <= len(begin):
