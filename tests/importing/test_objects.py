@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
@@ -24,7 +25,7 @@ from tidemark.importing.objects import ObjectOptions, import_objects
 from tidemark.importing.sources import blocks_of
 from tidemark.kafka import client as kafka
 from tidemark.objects.listing import Selection
-from tidemark.objects.store import open_store
+from tidemark.objects.store import Location, open_store
 from tidemark.privacy.door import Door
 from tidemark.settings import Settings
 from tidemark.settings.privacy import Privacy, SitePrivacy
@@ -303,6 +304,39 @@ def test_https_is_an_object_too(bucket: Bucket, options: Options, lines: Lines, 
         import_objects([url], options, ObjectOptions(), report)
         assert (report.added, report.known) == (5 - known, known)
     assert lines() == sorted(numbered(5))
+
+
+def test_urls_that_differ_in_their_query_are_objects_of_their_own(
+    bucket: Bucket,
+    options: Options,
+    lines: Lines,
+    numbered: Numbered,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(environment: WSGIEnvironment, start: StartResponse, _: Callable[[], Any]) -> list[bytes]:
+        part = int(environment["QUERY_STRING"].partition("part=")[2][:1] or 9)
+        body = text(numbered(10, start=10 * part))
+        modified = "Sat, 21 Nov 2026 10:00:00 GMT"
+        start(
+            "200 OK",
+            [("ETag", f'"{part}"'), ("Last-Modified", modified), ("Content-Length", str(len(body)))],
+        )
+        return [] if environment["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def imported(query: str) -> tuple[int, int]:
+        report = Report()
+        import_objects([f"{bucket.server.url}/log{query}"], options, ObjectOptions(), report)
+        return report.added, report.known
+
+    monkeypatch.setattr(bucket.server, "fault", answer)
+    queries = ("?part=1", "", "?part=2&X-Amz-Signature=s1", "?part=3")
+    with monkeypatch.context() as earlier:  # It knew this one without its query.
+        earlier.setattr(Location, "identity_of", Location.url_of)
+        assert imported("?part=1") == (10, 0)
+    assert [imported(query) for query in queries] == [(0, 10), (10, 0), (10, 0), (10, 0)]
+    signed = ("?sig=a&se=2026", "?part=1&token=t", "?part=2&X-Amz-Signature=s2", "?part=3")
+    assert [imported(query) for query in signed] == [(0, 10)] * 4
+    assert lines() == sorted(numbered(30, start=10) + numbered(10, start=90))
 
 
 def test_the_first_objects_are_looked_at(bucket: Bucket, numbered: Numbered) -> None:

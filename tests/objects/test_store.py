@@ -38,6 +38,22 @@ def test_a_url_is_a_store_and_a_path(url: str, root: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "query, identity",
+    [
+        ("", ""),
+        ("?X-Amz-Date=1&X-Amz-Signature=2&x-goog-signature=3", ""),
+        ("?sv=1&ss=b&srt=o&sp=r&se=2&st=3&spr=https&sig=4", ""),
+        ("?Expires=1&Signature=2&Key-Pair-Id=3", ""),
+        ("?b=1&sig=2&a=%20&&X%2DAmz-Date=3", "?b=1&a=%20"),
+    ],
+)
+def test_what_names_an_object_in_a_query_is_not_its_signature(query: str, identity: str) -> None:
+    location = open_store(f"https://example.org/a.gz{query}")
+    assert location.identity_of("") == f"https://example.org/a.gz{identity}"
+    assert location.url == "https://example.org/a.gz"
+
+
+@pytest.mark.parametrize(
     "url, endpoint",
     [("s3:///a", ""), ("ftp://x/y", ""), ("s3://x", "minio:9000"), ("az://logs/x", "")],
 )

@@ -175,6 +175,12 @@ class _BucketImport:
         self._revision = progress.revision
         self._broken: dict[str, str] = {}  # Versions by the ids of their objects.
         self._error: InputError | None = None
+        if location.query:
+            # Earlier versions knew the object without its query: its content tells whether it is this one.
+            earlier = progress.entries.get(id_of(options.site, location.url))
+            own = id_of(options.site, location.identity_of(""))
+            if earlier and own not in progress.entries:
+                progress.entries[own] = replace(earlier, id=own, etag="")
 
     def import_all(self) -> None:
         """Imports all objects. Raises InputError."""
@@ -348,4 +354,4 @@ class _BucketImport:
         return self._location.url_of(version.key)
 
     def _id_of(self, version: Listed) -> str:
-        return id_of(self._options.site, self._url_of(version))
+        return id_of(self._options.site, self._location.identity_of(version.key))

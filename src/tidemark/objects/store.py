@@ -24,18 +24,26 @@ _MOST_RETRIES = 8
 # A store that is silent for this long does not answer. A large object may take longer, while its bytes arrive.
 _SILENT_SECONDS = 30
 _WHOLE_SECONDS = 24 * 3600
+# Parameters of signed URLs beside X-Amz-* and X-Goog-*: of Azure, of CloudFront and of the older ways of S3 and Google.
+_SIGNATURE = {
+    "sig", "se", "sp", "sv", "sr", "st", "spr", "sip", "ss", "srt", "sdd", "ses", "scid", "saoid", "suoid", "skoid",
+    "sktid", "skt", "ske", "sks", "skv", "expires", "signature", "key-pair-id", "policy", "googleaccessid",
+    "awsaccesskeyid", "token",
+}  # fmt: skip
 _AZURE_ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_USE_EMULATOR")
 
 
 @dataclass(frozen=True)
 class Location:
     """An open store and a place in it. `root` is the store's URL without credentials, such as `s3://bucket`, and `path`
-    the key, prefix or directory that the URL names; of an HTTP URL, which names one object, it is empty."""
+    the key, prefix or directory that the URL names; of an HTTP URL, which names one object, it is empty. `query`: what
+    names the object in the query of an HTTP URL. It may have secrets: only its hash is kept."""
 
     store: ObjectStore
     scheme: str
     root: str
     path: str
+    query: str = ""
 
     @property
     def store_url(self) -> str:
@@ -47,8 +55,12 @@ class Location:
         return self.url_of(self.path)
 
     def url_of(self, key: str) -> str:
-        """The URL of an object of this store, for messages and as its identity."""
+        """The URL of an object of this store, for messages."""
         return f"{self.root}/{key}" if key else self.root
+
+    def identity_of(self, key: str) -> str:
+        """What tells an object of this store from others."""
+        return f"{self.url_of(key)}?{self.query}" if self.query else self.url_of(key)
 
 
 def is_url(text: str) -> bool:
@@ -108,9 +120,8 @@ def open_store(
     if scheme in ("https", "http"):
         from obstore.store import HTTPStore
 
-        return Location(
-            HTTPStore.from_url(url, client_options=client, retry_config=retry), scheme, public(url), ""
-        )
+        store = HTTPStore.from_url(url, client_options=client, retry_config=retry)
+        return Location(store, scheme, public(url), "", _without_signature(parts.query))
     if "?" in url or "#" in url:  # urlsplit would take the rest of the key for a query
         path = url.partition("://")[2].partition("/")[2]
     return Location(
@@ -127,6 +138,17 @@ def public(url: str) -> str:
     if parts.scheme not in ("https", "http"):
         return url
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _without_signature(query: str) -> str:
+    """The parameters of a query that are not part of a signature, which another day's URL of the object has not."""
+
+    def signs(name: str) -> bool:
+        return name in _SIGNATURE or name.startswith(("x-amz-", "x-goog-"))
+
+    return "&".join(
+        each for each in query.split("&") if each and not signs(unquote(each.partition("=")[0]).lower())
+    )
 
 
 def _bucket(scheme: str, bucket: str, endpoint: str, client: ClientConfig, retry: RetryConfig) -> ObjectStore:
