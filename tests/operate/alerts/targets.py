@@ -18,9 +18,10 @@ from tidemark.local.ports import free_port
 
 @dataclass
 class Endpoint:
-    """Takes JSON by POST, or answers 503 while `broken`."""
+    """Takes JSON by POST, or answers 503 while `broken`, or if its `topic` is refused."""
 
     broken: bool = False
+    refused: str = ""
     port: int = 0
     taken: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
@@ -36,11 +37,12 @@ def http_endpoint() -> Iterator[Endpoint]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             endpoint.requests += 1
-            if not endpoint.broken:
-                endpoint.taken.append(json.loads(body))
-            self.send_response(503 if endpoint.broken else 200)
+            broken = endpoint.broken or body.get("topic", "") == endpoint.refused != ""
+            if not broken:
+                endpoint.taken.append(body)
+            self.send_response(503 if broken else 200)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:

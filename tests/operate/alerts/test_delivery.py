@@ -131,6 +131,36 @@ def test_a_recipient_that_is_refused_does_not_have_the_others_get_it_again(
     )
 
 
+def test_a_topic_that_is_refused_does_not_have_the_others_get_it_again(
+    home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_RETRY_SECONDS", 0.0)
+    endpoint.refused = "gone"
+    scene = fired(home, f"ntfy://127.0.0.1:{endpoint.port}/ops/gone/shop")
+    sender = Delivery(scene.settings, scene.store)
+    for _ in range(3):
+        assert sender.deliver() == "target 1 (ntfy) of alert errors did not take the message"
+    endpoint.refused = ""
+    assert sender.deliver() == ""
+    assert [each["topic"] for each in endpoint.taken] == ["ops", "shop", "gone"]
+
+
+@pytest.mark.parametrize(
+    "url, recipients",
+    [
+        ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#ops/#shop", "channels"),
+        ("tgram://123456789:abcdefg_hijklmnop/12315544/12315545", "targets"),
+        ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#ops", ""),
+        ("rocket://user:pass@localhost/#ops/#shop/@ana", ""),  # two kinds of recipients
+    ],
+)
+def test_each_recipient_of_a_url_is_a_target(home: Settings, url: str, recipients: str) -> None:
+    targets = list(targets_of([url], home, {}).values())
+    assert [target.recipients for target in targets] == [recipients] * (2 if recipients else 1)
+    alone = [getattr(target.opened(), recipients) for target in targets if recipients]
+    assert all(len(each) == 1 for each in alone) and (not alone or alone[0] != alone[1])
+
+
 def test_a_target_that_got_the_end_gets_the_next_start(
     home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

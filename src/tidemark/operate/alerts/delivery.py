@@ -26,6 +26,8 @@ log = logging.getLogger("tidemark.operate.alerts")
 
 _FIRST_RETRY_SECONDS = 5.0
 _LAST_RETRY_SECONDS = 300.0
+# What the library's services call the list of their recipients.
+_RECIPIENTS = ("targets", "channels", "topics", "rooms", "users", "groups", "devices", "phone")
 # Evaluating waits no longer than this for targets that do not answer.
 _MOST_SECONDS = 20.0
 
@@ -45,13 +47,14 @@ class Target:
     another one does not take it."""
 
     url: str
-    place: int | None = None
+    recipients: str = ""  # The library's name of their list.
+    place: int = 0
 
     def opened(self) -> Any:
         """The target as the library has it; None if the URL is none. Raises PlatformError without the library."""
         there = apprise_of().Apprise.instantiate(self.url)
-        if self.place is not None:
-            there.targets = [there.targets[self.place]]
+        if self.recipients:
+            setattr(there, self.recipients, [getattr(there, self.recipients)[self.place]])
         return there
 
 
@@ -156,10 +159,17 @@ def targets_of(to: Sequence[str], settings: Settings, environment: Mapping[str, 
 
 
 def _recipients(url: str) -> list[Target]:
-    several = getattr(Target(url).opened(), "targets", None)
-    if not isinstance(several, list) or len(several) < 2:
-        return [Target(url)]
-    return [Target(url, place) for place in range(len(several))]
+    there = Target(url).opened()
+    for name in _RECIPIENTS:
+        several = getattr(there, name, None)
+        # Beside another list than the usual one, a service may have recipients of another kind, which it also counts.
+        if (
+            isinstance(several, list)
+            and len(several) > 1
+            and (name == "targets" or len(there) == len(several))
+        ):
+            return [Target(url, name, place) for place in range(len(several))]
+    return [Target(url)]
 
 
 def send(target: Target, about: Message) -> bool:
