@@ -8,11 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -21,13 +24,16 @@ from click.testing import CliRunner
 
 from tests import processes
 from tests.parse.infer_cases import CASES, requests
-from tidemark.cli import tidemark
+from tidemark.cli import look, tidemark
 from tidemark.cli import view as command
+from tidemark.cli.look import Given, Output
 from tidemark.cli.summary import COLUMNS, NAMES, rows
 from tidemark.errors import PlatformError
 from tidemark.importing import journal
+from tidemark.importing.sources import states_of
 from tidemark.local import view
 from tidemark.local.process import wait_until
+from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 from tidemark.traffic.truth import Truth
 
@@ -215,6 +221,44 @@ def test_lines_of_no_format_are_read_by_the_layout_that_they_have_in_common(
     assert re.fullmatch(saved, err.decode())
     figures = json.loads(out)
     assert (figures["lines"], figures["requests"], figures["rejected"]) == (200, 200, 0)
+
+
+def test_exact_figures_have_all_lines_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "access.log"
+    path.write_bytes(b"one\n")
+    committed = [1]
+
+    class Reader:
+        def read(self, paths: Sequence[str]) -> tuple[dict[str, list[int]], bool]:
+            states = states_of(paths)
+            committed.append(states[str(path)][0])
+            return states, False
+
+    def slow_totals(_: object) -> dict[str, Any]:
+        before = committed[-1]
+        with path.open("ab") as file:
+            file.write(b"more\n")
+        time.sleep(0.5)
+        return {"requests": before, "lines": committed[-1], "rejected": 0}
+
+    monkeypatch.setattr(look, "GROWTH_SECONDS", 0.05)
+    monkeypatch.setattr("tidemark.figures.totals.totals", slow_totals)
+    home: Any = SimpleNamespace(unchanged=True, record={"files": states_of([str(path)])})
+    given, output = Given([str(path)], [str(path)], "default", ""), Output(False, True, None, "")
+    shown = look.Look(Settings.of(home=tmp_path), home, given, output)
+    monkeypatch.setattr(shown, "_reader", lambda _: Reader())
+    works = [Thread(target=shown._work, args=(work,)) for work in (shown._keep_reading, shown._keep_counting)]
+    for work in works:
+        work.start()
+    try:
+        assert wait_until(lambda: len(committed) > 3, timeout=20)
+        assert shown._figures["requests"] == shown._figures["lines"] > 0
+    finally:
+        shown._stopping.set()
+        shown._news.set()
+        for work in works:
+            work.join()
+    assert shown._error is None
 
 
 def await_text(output: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:

@@ -90,6 +90,8 @@ class Look:
         self._follows = output.dashboard
         self._stopping = threading.Event()
         self._exact = home.unchanged
+        # Lines that the files gain wait until exact figures are counted, which read several tables.
+        self._growth = threading.Lock()
         self._figures: dict[str, Any] = {}
         # The figures show the tables as of the last commit, all lines included.
         self._shows_exact = False
@@ -197,9 +199,10 @@ class Look:
                 states = states_of(paths)
                 if states != seen or unfinished:
                     reader = reader or self._reader(stack)
-                    self._exact = False
-                    seen, unfinished = reader.read(paths)
-                    self._exact = not self._stopping.is_set()
+                    with self._growth:
+                        self._exact = False
+                        seen, unfinished = reader.read(paths)
+                        self._exact = not self._stopping.is_set()
                     self._news.set()
 
     def _reader(self, stack: ExitStack) -> HomeReader:
@@ -232,10 +235,11 @@ class Look:
         tables = Rows(DeltaReader(self._settings.home))
         while self._news.wait() and not self._stopping.is_set():
             self._news.clear()
-            exact = self._exact
-            if not exact and (self._output.as_json or self._shows_exact):
-                continue
-            figures = totals(tables)
+            with self._growth:
+                exact = self._exact
+                if not exact and (self._output.as_json or self._shows_exact):
+                    continue
+                figures = totals(tables)
             if exact and figures["rejected"] and not figures["requests"]:
                 raise _nothing_read(figures)
             self._figures = figures
