@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ipaddress
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,17 @@ from tidemark.parse.mmdb import countries, version
 from tidemark.parse.values import is_address
 
 
-def mmdb(networks: dict[str, dict[str, Any]], version: int) -> bytes:
-    """A MaxMind DB (format 2.0, 24-bit records) of non-overlapping networks."""
+class Short(int):
+    """A number of two bytes."""
+
+
+class Long(int):
+    """A number of eight bytes."""
+
+
+def mmdb(networks: dict[str, dict[str, Any]], version: int, *, exact: bool = False) -> bytes:
+    """A MaxMind DB (format 2.0, 24-bit records) of non-overlapping networks; with `exact`, its numbers have the types
+    that the reader in C wants."""
     tree: list[list[Any]] = [[None, None]]
     data, places = b"", []
     for network, record in networks.items():
@@ -34,10 +45,11 @@ def mmdb(networks: dict[str, dict[str, Any]], version: int) -> bytes:
         for side in node_pair:
             value = len(tree) if side is None else side if isinstance(side, int) else len(tree) + 16 + side[1]
             nodes += value.to_bytes(3, "big")
+    short, long = (Short, Long) if exact else (int, int)
     metadata = {
-        "node_count": len(tree), "record_size": 24, "ip_version": version, "database_type": "Test-Country",
-        "languages": [], "binary_format_major_version": 2, "binary_format_minor_version": 0,
-        "build_epoch": 1_700_000_000, "description": {"en": "test"},
+        "node_count": len(tree), "record_size": short(24), "ip_version": short(version),
+        "database_type": "Test-Country", "languages": [], "binary_format_major_version": short(2),
+        "binary_format_minor_version": short(0), "build_epoch": long(1_700_000_000), "description": {"en": "test"},
     }  # fmt: skip
     return nodes + bytes(16) + data + b"\xab\xcd\xefMaxMind.com" + _encoded(metadata)
 
@@ -53,6 +65,10 @@ def _encoded(value: Any) -> bytes:
         case str():
             size = [len(value)] if len(value) < 29 else [29, len(value) - 29]
             return bytes([2 << 5 | size[0], *size[1:]]) + value.encode()
+        case Short():
+            return bytes([5 << 5 | 2]) + int(value).to_bytes(2, "big")
+        case Long():
+            return bytes([8, 9 - 7]) + int(value).to_bytes(8, "big")
         case _:
             return bytes([6 << 5 | 4]) + int(value).to_bytes(4, "big")
 
@@ -118,6 +134,28 @@ def test_a_truncated_database_is_a_clear_error(database: str, tmp_path: Path) ->
         path.write_bytes(whole[:size])
         with pytest.raises(InputError):
             version(str(path), "geo_database")
+
+
+OVERWRITTEN = """
+import sys
+from pathlib import Path
+from tidemark.parse.mmdb import countries, opened
+path = Path(sys.argv[1])
+reader, content = opened(str(path), "geo_database"), path.read_bytes()
+with path.open("wb") as file:  # `cp` does it so
+    print(reader.get("203.0.113.9"))
+    file.write(content.replace(b"NZ", b"NO"))
+print(countries(str(path), ["203.0.113.9"]), type(reader).__module__)
+"""
+
+
+def test_a_database_that_is_overwritten_in_place_is_read_as_it_was_opened(tmp_path: Path) -> None:
+    path = tmp_path / "countries.mmdb"
+    path.write_bytes(mmdb(COUNTRIES, 4, exact=True))
+    command = [sys.executable, "-c", OVERWRITTEN, str(path)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.splitlines() == ["{'country': {'iso_code': 'NZ'}}", "['NO'] maxminddb.extension"]
 
 
 @pytest.mark.parametrize("path", ["/nowhere/x.mmdb", "/"])

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
@@ -87,7 +89,12 @@ def opened(database: str, setting: str) -> maxminddb.Reader:
 def _opened(database: str, setting: str, *_: int) -> maxminddb.Reader:
     try:
         try:
-            return maxminddb.open_database(database)
+            # The reader in C maps the file into memory, so one that is overwritten in place would end this process by a
+            # signal. A copy without a name is as quick to read, and the system can free its memory.
+            with tempfile.TemporaryFile(prefix="tidemark-") as copy, Path(database).open("rb") as file:
+                shutil.copyfileobj(file, copy)
+                copy.flush()
+                return maxminddb.open_database(f"/dev/fd/{copy.fileno()}")
         # The reader in C, which is faster, wants exact types of numbers.
         except maxminddb.InvalidDatabaseError:
             return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
