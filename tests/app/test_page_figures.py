@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from deltalake import DeltaTable
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import country
 from app.dashboard.controls import moved
+from app.dashboard.panels.overview import FOLLOW, MORE_VISITORS
 from app.dashboard.panels.performance import took
 from tests.app import lakehouse
 from tests.app.scene import line_of
@@ -83,6 +86,16 @@ def test_overview(chosen: Chosen) -> None:
     assert opened.title == "Summary: SQL"
     assert "FROM delta_scan" in opened.body.keywords["written"](opened.body.keywords["current"])
     assert not page.error and not page.warning
+
+
+def test_before_the_first_sessions_the_overview_has_a_dash(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "home")
+    DeltaTable(tmp_path / "home/tables/silver/sessions").delete()
+    page = show("overview", tmp_path / "home", preset="all")
+    assert metrics(page)["Sessions"] == "–" and metrics(page)["Pageviews"] > "0"
+    helps = {tile.label: tile.help for tile in page.metric}
+    assert helps["Sessions"].endswith(FOLLOW) and not helps["Visitors"].endswith(MORE_VISITORS)
+    assert metrics(show("overview", home, preset="all", filters=("path=/none",)))["Sessions"] == "0"
 
 
 def test_sources(chosen: Chosen) -> None:

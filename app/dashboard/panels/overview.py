@@ -9,7 +9,8 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures import countries, explain, overview, pages, silver, sources
+from tidemark.figures import countries, explain, overview, pages, sessions, silver, sources
+from tidemark.figures.comparison import Change
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import Rows
@@ -71,6 +72,7 @@ EXPLAINED = {"duration": "sessions"}
 MORE_VISITORS = (
     " Visitors without a pageview, and those whose session began before the range, have no session here."
 )
+FOLLOW = " The first sessions follow the lines after some seconds."
 OPEN = " Open sessions count as they are so far."
 
 
@@ -84,12 +86,18 @@ def chosen_figure() -> Figure:
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     changes = overview.changes(look.rows, selection, look.extent, look.now)
+    if waits := bool(changes["pageviews"].now and not sessions.has_any(look.rows)):
+        changes["sessions"] = Change(None, changes["sessions"].before)
     chosen = chosen_figure().name
     also = moved.offers(look, selection, {f.name: EXPLAINED.get(f.name, f.name) for f in FIGURES})
     with st.container(key="tiles"):
         for figure in FIGURES:
             change, more = changes[figure.name], ""
-            if figure.name == "visitors" and (change.now or 0) > (changes["sessions"].now or 0):
+            if figure.name == "sessions" and waits:
+                more = FOLLOW
+            elif (
+                figure.name == "visitors" and not waits and (change.now or 0) > (changes["sessions"].now or 0)
+            ):
                 more = MORE_VISITORS
             if figure.name in ("bounce_rate", "duration"):
                 more = OPEN

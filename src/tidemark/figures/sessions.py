@@ -65,6 +65,11 @@ def summary(rows: Rows, selection: Selection) -> Summary:
     )
 
 
+def has_any(rows: Rows) -> bool:
+    """Whether there is a session of any time: the first ones follow the first lines after some seconds."""
+    return bool(rows(query(silver.SESSIONS, {"sessions": count()}))["sessions"].iloc[0])
+
+
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `sessions`, `bounces`, by when sessions started."""
     return measured(rows, selection, SESSIONS, ["sessions", "bounces"], bin_seconds=bin_seconds)
