@@ -3,6 +3,7 @@ from __future__ import annotations
 import ipaddress
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,15 @@ def test_a_database_that_is_overwritten_in_place_is_read_as_it_was_opened(tmp_pa
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (process.returncode, process.stderr) == (0, "")
     assert process.stdout.splitlines() == ["{'country': {'iso_code': 'NZ'}}", "['NO'] maxminddb.extension"]
+
+
+def test_a_database_is_read_where_there_is_no_room_for_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "countries.mmdb"
+    path.write_bytes(mmdb(COUNTRIES, 4, exact=True))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "full"))
+    assert countries(str(path), ["203.0.113.9"]) == ["NZ"]
 
 
 @pytest.mark.parametrize("path", ["/nowhere/x.mmdb", "/"])

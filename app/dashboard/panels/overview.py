@@ -86,7 +86,8 @@ def chosen_figure() -> Figure:
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     changes = overview.changes(look.rows, selection, look.extent, look.now)
-    if waits := bool(changes["pageviews"].now and not sessions.has_any(look.rows)):
+    waits = bool(changes["pageviews"].now and not changes["sessions"].now and not sessions.has_any(look.rows))
+    if waits:
         changes["sessions"] = Change(None, changes["sessions"].before)
     chosen = chosen_figure().name
     also = moved.offers(look, selection, {f.name: EXPLAINED.get(f.name, f.name) for f in FIGURES})

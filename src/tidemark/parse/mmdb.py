@@ -95,8 +95,8 @@ def _opened(database: str, setting: str, *_: int) -> maxminddb.Reader:
                 shutil.copyfileobj(file, copy)
                 copy.flush()
                 return maxminddb.open_database(f"/dev/fd/{copy.fileno()}")
-        # The reader in C, which is faster, wants exact types of numbers.
-        except maxminddb.InvalidDatabaseError:
+        # The reader in C, which is faster, wants exact types of numbers; and there may be no room for the copy.
+        except (maxminddb.InvalidDatabaseError, OSError):
             return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
     except (OSError, ValueError, LookupError, TypeError, maxminddb.InvalidDatabaseError) as error:
         raise _unreadable(database, setting, error) from error
