@@ -42,6 +42,7 @@ def test_a_url_is_a_store_and_a_path(url: str, root: str, path: str) -> None:
     [
         ("", ""),
         ("?X-Amz-Date=1&X-Amz-Signature=2&x-goog-signature=3", ""),
+        ("?st=5&se=6&expires=7", "?st=5&se=6&expires=7"),
         ("?sv=1&ss=b&srt=o&sp=r&se=2&st=3&spr=https&sig=4", ""),
         ("?Expires=1&Signature=2&Key-Pair-Id=3", ""),
         ("?b=1&sig=2&a=%20&&X%2DAmz-Date=3", "?b=1&a=%20"),

@@ -24,12 +24,16 @@ _MOST_RETRIES = 8
 # A store that is silent for this long does not answer. A large object may take longer, while its bytes arrive.
 _SILENT_SECONDS = 30
 _WHOLE_SECONDS = 24 * 3600
-# Parameters of signed URLs beside X-Amz-* and X-Goog-*: of Azure, of CloudFront and of the older ways of S3 and Google.
-_SIGNATURE = {
-    "sig", "se", "sp", "sv", "sr", "st", "spr", "sip", "ss", "srt", "sdd", "ses", "scid", "saoid", "suoid", "skoid",
-    "sktid", "skt", "ske", "sks", "skv", "expires", "signature", "key-pair-id", "policy", "googleaccessid",
-    "awsaccesskeyid", "token",
-}  # fmt: skip
+# What stands in a signed URL beside the parameter with the signature: in those of Azure, in those of CloudFront and the
+# older ones of S3 and Google, and in those of others. X-Amz-* and X-Goog-* are always of a signature.
+_SIGNED = {
+    "sig": {
+        *("se", "sp", "sv", "sr", "st", "spr", "sip", "ss", "srt", "sdd", "ses", "scid"),
+        *("saoid", "suoid", "skoid", "sktid", "skt", "ske", "sks", "skv"),
+    },
+    "signature": {"expires", "policy", "key-pair-id", "awsaccesskeyid", "googleaccessid"},
+    "token": {"expires"},
+}
 _AZURE_ACCOUNT = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_USE_EMULATOR")
 
 
@@ -142,12 +146,11 @@ def public(url: str) -> str:
 
 def _without_signature(query: str) -> str:
     """The parameters of a query that are not part of a signature, which another day's URL of the object has not."""
-
-    def signs(name: str) -> bool:
-        return name in _SIGNATURE or name.startswith(("x-amz-", "x-goog-"))
-
+    parameters = [(unquote(each.partition("=")[0]).lower(), each) for each in query.split("&") if each]
+    names = {name for name, _ in parameters}
+    signs = set().union(*({mark, *others} for mark, others in _SIGNED.items() if mark in names))
     return "&".join(
-        each for each in query.split("&") if each and not signs(unquote(each.partition("=")[0]).lower())
+        each for name, each in parameters if name not in signs and not name.startswith(("x-amz-", "x-goog-"))
     )
 
 
