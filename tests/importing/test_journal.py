@@ -56,8 +56,9 @@ def test_a_file_of_which_the_first_look_saw_part_of_its_mark(
         known = [entry for _, entry in sent]
         read_file(str(path), known, lambda *each: sent.append(each), ReadOptions(), Report())
     assert [line for batch, _ in sent for block in batch.blocks for line in block.lines] == [
-        "one é".encode(), b"two",
-    ]  # fmt: skip
+        "one é".encode(),
+        b"two",
+    ]
 
 
 def records(blocks: Sequence[Block]) -> list[tuple[bytes, str, str]]:

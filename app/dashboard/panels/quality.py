@@ -31,9 +31,16 @@ REJECTED_READ = 5000
 REJECTED_SHOWN = 500
 RUNS_SHOWN = 2000
 RESULT_COLUMNS = [
-    "run_time", "table", "expectation", "column", "severity", "success", "observed_value", "unexpected_count",
+    "run_time",
+    "table",
+    "expectation",
+    "column",
+    "severity",
+    "success",
+    "observed_value",
+    "unexpected_count",
     "details",
-]  # fmt: skip
+]
 
 
 def page(reader: Reader, filters: Filters) -> None:

@@ -91,9 +91,12 @@ def suspected_panel(look: Look) -> None:
     st.caption(f"Days by reason: {'; '.join(words)}.")
     text = st.column_config.TextColumn
     counts = {
-        "requests": "Requests", "pageviews": "Pageviews", "assets": "Assets", "not_found": "404",
+        "requests": "Requests",
+        "pageviews": "Pageviews",
+        "assets": "Assets",
+        "not_found": "404",
         "robots_txt": "robots.txt",
-    }  # fmt: skip
+    }
     why = ["; ".join(REASONS[r] for r in reasons.split()) for reasons in rows["reasons"]]
     table, settings = sheet(
         {
