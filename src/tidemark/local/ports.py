@@ -17,15 +17,11 @@ _PORTS = range(20_000, 32_768)
 
 def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
     """Whether a server can listen on `port` of `address` now."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        # As servers do, so that connections of an earlier server in TIME_WAIT do not count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError:
-            return False
-        return True
+    try:
+        _bind(address, port)
+    except OSError:
+        return False
+    return True
 
 
 def frees_up(port: int, address: str = "127.0.0.1") -> bool:
@@ -51,14 +47,20 @@ def free_port(address: str = "127.0.0.1") -> int:
 
     Raises OSError if nothing can listen on `address`.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-        with socket.socket(family) as probe:
-            try:
-                probe.bind((address, port))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-            else:
-                return port
+        try:
+            _bind(address, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return port
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+def _bind(address: str, port: int) -> None:
+    """Binds a socket as servers do, and closes it. Raises OSError."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        # Connections of an earlier server in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((address, port))
