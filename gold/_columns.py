@@ -15,6 +15,7 @@ MINUTE, FIVE_MINUTES, HOUR, DAY = 60, 300, 3600, 86_400  # lengths of windows
 _WINDOWS = {MINUTE: "minute", FIVE_MINUTES: "window, aligned to the epoch", HOUR: "hour", DAY: "day"}
 
 VISITORS = "Distinct visitors that are not bots."
+DEFINITION = "Hash of what a match is; a changed goal is recounted over all history."
 _UPDATED_AT = Column("updated_at", "timestamp", "When the row last changed.")
 _VISITORS_SKETCH = Column(
     "visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."

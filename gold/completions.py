@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gold._columns import HOUR, counted
+from gold._columns import DEFINITION, HOUR, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.engine.completions import Completions
@@ -13,7 +13,7 @@ TABLE = counted(
     Completions.of(HOUR, {}),
     {
         "goal": "Name of the goal.",
-        "definition": "Hash of what a match is; a changed goal is recounted over all history.",
+        "definition": DEFINITION,
         "completions": "Requests of people that match.",
     },
     expects=(Expectation("completed", column("completions") >= 1, "completions", "A row has a completion."),),

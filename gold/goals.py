@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gold._columns import HOUR, counted
+from gold._columns import DEFINITION, HOUR, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.engine.conversions import Conversions
@@ -16,7 +16,7 @@ TABLE = counted(
         "channel": "Channel of the sessions, see silver.sessions; empty if none.",
         "conversions": "Sessions that start in the hour and have a match of the goal.",
         "visitors": "Distinct visitors of these sessions.",
-        "definition": "Hash of what a match is; a changed goal is recounted over all history.",
+        "definition": DEFINITION,
     },
     expects=(
         Expectation(
