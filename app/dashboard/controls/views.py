@@ -90,9 +90,17 @@ def _heading(selection: Selection, look: Look, count: int) -> str:
 
 # The columns of a request that are only known of some, with their labels.
 KNOWN_OF_SOME = {
-    "country": "Country", "device": "Device", "browser": "Browser", "os": "OS", "bot_name": "Bot", "channel": "Channel",
-    "source": "Source", "referrer": "Referrer", "client_ip": "Address", "user_agent": "User agent",
-}  # fmt: skip
+    "country": "Country",
+    "device": "Device",
+    "browser": "Browser",
+    "os": "OS",
+    "bot_name": "Bot",
+    "channel": "Channel",
+    "source": "Source",
+    "referrer": "Referrer",
+    "client_ip": "Address",
+    "user_agent": "User agent",
+}
 
 
 def _requests_table(requests: pd.DataFrame, look: Look) -> tuple[pd.DataFrame, dict[str, Any]]:

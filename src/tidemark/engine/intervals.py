@@ -26,7 +26,7 @@ from tidemark.engine.groups import Numbers, encoded
 
 @dataclass(frozen=True)
 class OfSessions:
-    """What the aggregations of sessions share. Sessions of one visitor merge if they are closer than `gap_seconds`."""
+    """Base of the aggregations of sessions. Sessions of one visitor merge if they are closer than `gap_seconds`."""
 
     gap_seconds: int
 

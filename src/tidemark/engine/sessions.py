@@ -123,7 +123,7 @@ def _lower(tag: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def joined(intervals: pa.Table, gap_seconds: int, content: Sequence[str] = ()) -> tuple[pa.Table, Sweep]:
-    """One row per session, and the sweep that found them, see `swept`."""
+    """One row per session, and the sweep that they come from, see `swept`."""
     sweep = swept(intervals, gap_seconds, content)
     if not intervals.num_rows:
         return intervals, sweep

@@ -116,7 +116,8 @@ def read_head(source: str | Spooled) -> Head:
 
 
 def resume(reader: Reader, entry: Entry | None) -> tuple[LineSplitter, Comments]:
-    """Moves a new reader to the position of `entry` (None: the beginning). What splits the bytes from there on."""
+    """Moves a new reader to the position of `entry` (None: the beginning). Returns what splits the bytes from
+    there on into lines, and the comments among the lines before."""
     if entry is None:
         return LineSplitter(text=reader.head().text), Comments()
     splitter = LineSplitter(text=Text(entry.encoding, entry.line_end))

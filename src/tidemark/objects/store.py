@@ -24,8 +24,8 @@ _MOST_RETRIES = 8
 # A store that is silent for this long does not answer. A large object may take longer, while its bytes arrive.
 _SILENT_SECONDS = 30
 _WHOLE_SECONDS = 24 * 3600
-# What stands in a signed URL beside the parameter with the signature: in those of Azure, in those of CloudFront and the
-# older ones of S3 and Google, and in those of others. X-Amz-* and X-Goog-* are always of a signature.
+# The parameters that belong to a signature, by the one that has it: of Azure; of CloudFront, and of S3 and Google in an
+# older way; and of others. X-Amz-* and X-Goog-* always belong to one.
 _SIGNED = {
     "sig": {
         *("se", "sp", "sv", "sr", "st", "spr", "sip", "ss", "srt", "sdd", "ses", "scid"),
@@ -63,7 +63,7 @@ class Location:
         return f"{self.root}/{key}" if key else self.root
 
     def identity_of(self, key: str) -> str:
-        """What tells an object of this store from others."""
+        """The URL by which an import knows an object: with its query, but without a signature."""
         return f"{self.url_of(key)}?{self.query}" if self.query else self.url_of(key)
 
 

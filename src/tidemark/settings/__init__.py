@@ -216,7 +216,7 @@ def _with_tables(settings: Settings, tables: dict[str, Any]) -> Settings:
 
 def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flat settings of a file, and its tables by the fields of `Settings`; goals, too. Raises SettingError."""
-    if "home" in file:  # the file is found by it
+    if "home" in file:  # home says where the file is
         raise SettingError(f"home in {source} has no effect", "Remove it, and use --home or TIDEMARK_HOME.")
     sites, private = without_privacy(file.pop("sites", {}))
     goals = goals_of(file.pop("goals", {}), source)

@@ -22,7 +22,7 @@ from tidemark.settings.sections import KafkaSettings
 Ranges = Mapping[int, tuple[int, int]]
 
 _MOST_BYTES = 32 << 20
-# Of a consumer that reads ranges of offsets, here or in executors.
+# Options of a consumer that reads ranges of offsets, in the driver or in executors.
 RANGE_OPTIONS: Mapping[str, Any] = {
     "auto.offset.reset": "error",
     "enable.partition.eof": True,

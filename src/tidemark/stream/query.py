@@ -253,7 +253,7 @@ def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
 
 
 def await_timers(query: StreamingQuery, seconds: float) -> None:
-    """Returns when the query has found no new input and then run for another `seconds`: a batch
+    """Returns when the query has seen no new input and then run for another `seconds`: a batch
     that began after that is done, so timers due by then have fired. Also returns when the query ends.
 
     `StreamingQuery.processAllAvailable` cannot be used: Spark runs batches without data for as long as

@@ -26,7 +26,7 @@ log = logging.getLogger("tidemark.operate.alerts")
 
 _FIRST_RETRY_SECONDS = 5.0
 _LAST_RETRY_SECONDS = 300.0
-# What the library's services call the list of their recipients.
+# The attributes in which the library's services keep a list of recipients.
 _RECIPIENTS = ("targets", "channels", "topics", "rooms", "users", "groups", "devices", "phone")
 # Evaluating waits no longer than this for targets that do not answer.
 _MOST_SECONDS = 20.0
