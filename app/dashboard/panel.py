@@ -121,9 +121,9 @@ def panel(
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place, and so does an
-    EmptyError. With `requests`, a
-    button opens the requests of the page's selection that these conditions keep. With `figure`, another one shows its
-    query for DuckDB; so does `query`, which writes it. A `bare` panel has neither border nor heading.
+    EmptyError. With `requests`, a button opens the requests of the page's selection that these conditions keep. With
+    `figure`, another one shows its query for DuckDB; so does `query`, which writes it. A `bare` panel has neither
+    border nor heading.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:

@@ -200,11 +200,8 @@ def _span(look: Look, row: pd.Series, rule: Rule) -> tuple[datetime, datetime]:
 
 
 def _fired_table(look: Look, fired: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    text, zone, alerts_fired = (
-        st.column_config.TextColumn,
-        look.filters.zone,
-        [row for _, row in fired.iterrows()],
-    )
+    text, zone = st.column_config.TextColumn, look.filters.zone
+    every = [row for _, row in fired.iterrows()]
     lasted = [
         duration(t.total_seconds()) if pd.notna(t) else "" for t in fired["ended_at"] - fired["window_start"]
     ]
@@ -216,10 +213,10 @@ def _fired_table(look: Look, fired: pd.DataFrame) -> tuple[pd.DataFrame, dict[st
             "rule": ([shown(v) for v in fired["rule"]], text("Rule")),
             "site": ([shown(v) for v in fired["site"]], text("Site")),
             "state": ([STATES.get(v, v) for v in fired["state"]], text("State")),
-            "why": (list(map(_why, alerts_fired)), why),
+            "why": (list(map(_why, every)), why),
             "ended": (look.wall(fired["ended_at"]), time_column("Ended", zone)),
             "lasted": (lasted, text("Lasted")),
-            "delivery": ([_delivery(look, row) for row in alerts_fired], delivered),
+            "delivery": ([_delivery(look, row) for row in every], delivered),
         }
     )
 
